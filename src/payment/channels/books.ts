@@ -9,13 +9,11 @@ import { channelEvents } from './calldata.ts';
 import { createChannelReader } from './channel.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 
-// Compares the ledger's channels and claims with the contract, each hour. What one provider says to be missing counts
-// once another one says it.
-// 1. A claim's transaction records what its operation says, and a sweep in it pays the receiver what the contract says
-//    it paid.
-// 2. What the ledger says was claimed from a channel, the contract has recorded. A state of a block before the ledger's
-//    own is not compared.
-// Unclaimed charges are no difference: the contract does not know them.
+// Compares the ledger with the contract, each hour. What one provider says to be missing counts once another says it.
+// 1. A claim's transaction records what its operation says, and its sweep pays the receiver what the contract says.
+// 2. The contract has recorded what the ledger says was claimed from a channel. A state of an older block than the
+//    ledger's own is not compared. Unclaimed charges are no difference: the contract does not know them.
+
 /** Channels of one page. */
 const PAGE = 500;
 /** Hex digits of one word, with its prefix. */
@@ -87,10 +85,7 @@ function createComparison({ chain }: ChannelBooksOptions) {
   };
 }
 
-/**
- * Compares the claims that ended in the span, and those that are open. An open one that the ledger no longer has lacks
- * nothing.
- */
+/** Claims that ended in the span, and earlier open ones. One that the ledger no longer has lacks nothing. */
 async function compareClaims(
   verdicts: Map<string, BookVerdict>,
   { from, to }: { readonly from: number; readonly to: number },

@@ -25,11 +25,9 @@ import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { MinedTransaction } from '../settler.ts';
 import { SETTLEMENT } from './scheme.ts';
 
-// The settlement contract's calls, events and logs.
-// 1. The calldata that we send, and what it holds.
-// 2. The events in a mined transaction.
-// 3. The transactions of events up to a block, as two providers name them; withdrawals, as each names them.
-// 4. Blocks that are read once each, and none left out.
+// The settlement contract's calldata, the events in its mined transactions, the logs that providers name up to a block,
+// and ranges of blocks that are read once each and none left out.
+
 /** The functions that we call (facts of the scheme). */
 const abi = parseAbi([
   'struct ChannelConfig { address payer; address payerAuthorizer; address receiver; address receiverAuthorizer; address token; uint40 withdrawDelay; bytes32 salt; }',
@@ -175,10 +173,7 @@ type ChannelEvent =
   | { readonly kind: 'Settled'; readonly receiver: Uint8Array; readonly token: Uint8Array; readonly amount: bigint }
   | { readonly kind: 'Refunded'; readonly channelId: Uint8Array; readonly amount: bigint };
 
-/**
- * The claims, sweeps and refunds in a mined transaction, in their order; none in one that reverted. An event names only
- * its channel's id, so the caller compares it with the ids of its own channels.
- */
+/** In their order; none if it reverted. Events name only a channel's id: the caller compares it with its own ids. */
 export function channelEvents({ status, logs }: Pick<MinedTransaction, 'status' | 'logs'>): ChannelEvent[] {
   if (status !== '0x1') return [];
   return logs.flatMap((log) => {
@@ -234,9 +229,9 @@ interface EventOptions {
 }
 
 /**
- * The transaction hashes of events with these topics in the newest blocks up to this one, the oldest first. Two
- * providers must name the same, where two are configured: an event that one hides would end an operation as failed.
- * Rejects with UpstreamFailed when the node has not reached the block, gives no logs, and when no two say the same.
+ * The transactions with these topics in the newest blocks up to this one, the oldest first, as two providers name them:
+ * an event that one hides would end an operation as failed. Rejects with UpstreamFailed when the node has not reached
+ * the block or gives no logs, and when no two say the same.
  */
 export async function eventTransactionHashes(
   chain: Pick<ChainClient, 'batch'>,
@@ -264,10 +259,7 @@ export async function eventTransactionHashes(
   return shown.map(({ transactionHash }) => transactionHash);
 }
 
-/**
- * Each provider's readable logs of withdrawals in these blocks, and one refusal of another, if any. Nothing here is
- * confirmed. Rejects when nobody answers.
- */
+/** Each provider's readable logs of withdrawals, and one refusal. Nothing is confirmed. Rejects when nobody answers. */
 export async function withdrawalLogs(
   chain: Pick<ChainClient, 'each'>,
   from: number,
@@ -300,9 +292,8 @@ const statementsOf =
   };
 
 /**
- * Reads the blocks that are new since the last call, oldest first and none left out; the first call reads the block
- * `head` alone. A range has at most `most` blocks; one that the node refuses is halved. When a range fails, the call
- * rejects, and the next one goes on there with half of its blocks.
+ * Reads the blocks since the last call, oldest first, none left out; the first call reads `head` alone. A range has at
+ * most `most` blocks and is halved when the node refuses it. A failed call rejects; the next goes on there with half.
  */
 export function createBlockRanges(read: (from: number, to: number) => Promise<void>, most: number) {
   let next: number | null = null;

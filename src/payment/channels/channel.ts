@@ -31,11 +31,11 @@ import { createSharedReads, PAYER_READ_TIMES } from '../usdc/shared-reads.ts';
 import { hexWord } from '../usdc/token.ts';
 import { reason, SCHEME, SETTLEMENT } from './scheme.ts';
 
-// What is known of a channel: its state on the chain, its row in the ledger, and what its payer is shown of both.
-// 1. The book: the ledger's row with a state that is young enough to sell on, and confirmed by two providers.
-// 2. The reader: states of many channels at one block that we name. The reads of buyers share requests.
-// 3. The pruning: rows of channels that have bought nothing end.
-// 4. Receipts and corrections, and who the buyer of an earlier sale is.
+// A channel's state on the chain, its row in the ledger, and what its payer is shown of both.
+// 1. The book: rows with a state that is young enough to sell on, and confirmed by two providers.
+// 2. The reader: states of many channels at one block that we name. Buyers share requests.
+// 3. The end of rows without a sale. Receipts and corrections. Who the buyer of an earlier sale is.
+
 /** Milliseconds for which a state counts without a new read, at the most. A third of a short delay counts instead. */
 const MOST_FRESH_MS = 300_000;
 /** Milliseconds in which a state is not read again: a buyer may ask at every block. */
@@ -74,10 +74,7 @@ interface ChannelBookOptions {
   clock: Clock;
 }
 
-/**
- * The channels as the ledger knows them, with a state to sell on. Throws Unavailable (`settlement_unavailable`) for a
- * channel whose state nobody can confirm, and for one whose claim the contract refuses.
- */
+/** Throws Unavailable (`settlement_unavailable`) where nobody confirms a state, or the contract has refused a claim. */
 export function createChannelBook(options: ChannelBookOptions) {
   const { store, read, network, clock } = options;
   const { readNow, fresh } = createFreshStates(options);
@@ -97,10 +94,7 @@ export function createChannelBook(options: ChannelBookOptions) {
   }
 
   return {
-    /**
-     * Reads the chain where the ledger's state is missing or too old. A request can name any channel, so one that is
-     * new to the ledger (`isNew`) has no row before `keep` is called with it.
-     */
+    /** Reads the chain where needed. A request can name any channel: a new one (`isNew`) has no row before `keep`. */
     look,
     fresh,
     keep,
@@ -242,9 +236,9 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
 
   return {
     /**
-     * The states of these channels at one block, at most MOST_AT_ONCE by one request; zeros without a deposit. Two
-     * providers gave each state, where two are configured. Rejects when the chain cannot be read, and with Unavailable
-     * (`settlement_unavailable`) where no two say the same.
+     * The states at one block, at most MOST_AT_ONCE by one request; zeros without a deposit. Two providers gave each,
+     * if two are configured. Rejects when the chain cannot be read, and with Unavailable (`settlement_unavailable`)
+     * where no two say the same.
      */
     async read(
       ids: readonly Uint8Array[],
@@ -262,8 +256,8 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
       }
     },
     /**
-     * What each provider says of at most MOST_AT_ONCE channels. One that does not answer, or from another block, is
-     * left out. Nothing here is confirmed: it may warn, and decides nothing. Rejects when nobody answers.
+     * What each provider says of at most MOST_AT_ONCE channels, without those that do not answer or take another block.
+     * Nothing is confirmed: it may warn, and decides nothing. Rejects when nobody answers.
      */
     async readEach(ids: readonly Uint8Array[], atBlock: number, rank: Rank): Promise<readonly ChannelStates[]> {
       const answers = await chain.each([callOf(ids, toQuantity(atBlock))], { rank });
@@ -341,9 +335,8 @@ const WAIT_MS = 3000;
 const WITHOUT_FAILURE = 1;
 
 /**
- * Reads for buyers, who share requests. Clients take turns; those without a failure in this minute come first, and a
- * quarter of the places is theirs. Throws Unavailable (`chain_busy`) for a read without a place or with too long a
- * wait.
+ * For buyers. Clients take turns; those without a failure in this minute come first and have a quarter of the places to
+ * themselves. Throws Unavailable (`chain_busy`) for a read without a place or with too long a wait.
  */
 export function createSharedChannelReads(
   chain: Pick<ChainClient, 'batch' | 'each' | 'agreed' | 'ready'>,
@@ -383,9 +376,8 @@ const KEEP_MS = 3_600_000;
 const MOST_DELETED = 500;
 
 /**
- * Deletes the rows of channels that have bought nothing. A deposit whose call fails leaves one, and a payer can name as
- * many channels as it likes. A later sale makes the row again. Rejects when the ledger cannot be written; the next call
- * goes on.
+ * A deposit whose call fails leaves a row, and a payer can name any number of channels. A later sale makes the row
+ * again. Rejects when the ledger cannot be written; the next call goes on.
  */
 export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: Clock) {
   let nextMs = 0;
@@ -412,10 +404,7 @@ function channelState(channelId: Uint8Array, charged: bigint, state: Shown) {
   };
 }
 
-/**
- * What a client with an old state needs to sign the next voucher: the charges, and its own last voucher as their proof.
- * `isForgiven`: the refusal counts as no failure.
- */
+/** For the next voucher: the charges, and the client's own last one as their proof. `isForgiven`: no failure. */
 export function correctionOf({ id, charged, state, signature }: Channel, isForgiven: boolean): Correction {
   const voucherState = signature && {
     signedMaxClaimable: charged.toString(),
@@ -428,10 +417,7 @@ export function correctionOf({ id, charged, state, signature }: Channel, isForgi
   };
 }
 
-/**
- * The receipt of a sale, alike in every delivery. A voucher has no transaction and an empty amount. A deposit has its
- * transaction, and the amount that it put into the channel.
- */
+/** Every delivery of a sale has this receipt. A voucher's has no transaction and no amount; a deposit's has its own. */
 export function channelReceipt({ payer, network, amount, price, transaction, channel }: Payment): SettleResponse {
   const hash = transactionText(transaction);
   const shown = channel?.after && channelState(channel.channelId, channel.max, channel.after);

@@ -6,12 +6,9 @@ import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { MinedTransaction, OperationOutcome, Relaying } from '../settler.ts';
 import type { ClaimRow } from './calldata.ts';
 
-// When charges are claimed, and what happens while they are not.
-// 1. Which channels are due, and their rows.
-// 2. The risk: how much may be charged while claims fail.
-// 3. The alarm: errors in the log, and the end of offers.
-// 4. The withdrawal alarms: channels that are claimed early on one provider's word, and what that costs.
-// 5. The metrics.
+// When charges are claimed, and what follows while they are not: the risk that is bounded, the alarm that logs errors
+// and ends the offers, the channels that are claimed early on one provider's word, and the metrics.
+
 export interface ClaimLimits {
   /** Unclaimed charges of one channel, in base units. A row costs about 24,000 gas: 0.0005 USDC at 20 gwei. */
   readonly threshold: bigint;
@@ -51,10 +48,7 @@ export function shortfallOf({ charged, writtenOff, state: { balance, totalClaime
   return missing > 0n ? missing : 0n;
 }
 
-/**
- * Claims a channel's charges, as far as its balance covers them. Null with nothing to claim or no voucher. The voucher
- * was charged up to its ceiling, so both are `charged`.
- */
+/** Null with nothing to claim or no voucher. Vouchers are charged up to their ceiling, so both are `charged`. */
 export function rowOf(channel: Channel): ClaimRow | null {
   const { charged, signature, state } = channel;
   const totalClaimed = least(charged, state.balance);
@@ -85,11 +79,9 @@ export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: numb
 
 /**
  * Bounds the money at risk while claims fail, for all channels together. By plan the charges of any number of channels
- * wait; two sums are bounded by MOST_AT_RISK thresholds each:
- * 1. what was charged since the failure began, by this process and by others;
- * 2. what is overdue, also where the failure began before this process did.
- * A sale is judged from memory: by sums that are at most five seconds old, and by what this process has sold since.
- * Calls that are under way at the same time are not counted yet.
+ * wait. Two sums are bounded by MOST_AT_RISK thresholds each: what was charged since the failure began, by any process,
+ * and what is overdue, also from before this process. A sale is judged from memory: by sums of the last five seconds,
+ * and what this process has sold since. Calls that are under way at the same time are not counted yet.
  */
 export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOptions) {
   const most = MOST_AT_RISK * limits.threshold;
@@ -166,10 +158,7 @@ interface ClaimAlarmOptions {
   readonly log: { error(detail: object, message: string): void };
 }
 
-/**
- * Logs an error, at most once an hour, while charges are overdue or MANY rounds in a row have failed. A channel that
- * the contract refuses fails no round, so a payer cannot stop the sales to others.
- */
+/** Logs errors at most hourly. A channel that the contract refuses fails no round: no payer can stop others' sales. */
 export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
   const risk = createClaimRisk({ store, network, limits, clock });
   const readOverdue = () => store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));
@@ -224,10 +213,10 @@ const WEI_PER_USDC = 1e18;
 const QUIET_MS = 3_600_000;
 
 /**
- * Channels whose charges one provider says are in danger, while no two agree about them. Each is claimed early, once,
- * until two confirm or deny it, and not again within an hour of that. So a liar costs the gas of one claim a channel
- * and hour, also where it drops and raises its alarm; one that tells the truth saves the charges. In memory: a process
- * that starts anew may claim once more.
+ * Channels whose charges one provider says are in danger, while no two agree about them. Each is claimed early once
+ * until two confirm or deny it, and not within an hour of that. So a liar costs the gas of one claim a channel and
+ * hour, even if it drops and raises its alarm; an honest one saves the charges. In memory: a new process may claim once
+ * more.
  */
 export function createWithdrawalAlarms(clock: Clock) {
   /** By channel: the block at which a provider said it. */

@@ -23,14 +23,14 @@ import { type ClaimLimits, isDue, rowOf, shortfallOf, type WithdrawalAlarms } fr
 import { type Scheme, SETTLEMENT } from './scheme.ts';
 import { readByTwo, unclaimedPages } from './withdrawals.ts';
 
-// Claims what vouchers have charged, for many channels in one transaction, and sweeps it to the receiver. A row claims
-// what was charged, as far as the balance covers it, and never what the payer signed for beyond that. A round:
+// Claims for many channels in one transaction what vouchers have charged, as far as the balances cover it, and sweeps
+// it to the receiver. A round:
 // 1. Ends the claims that an earlier round or process left open.
-// 2. Lists the channels that are due, and reads them from the chain, by two providers.
-// 3. Writes off what their balances no longer cover.
-// 4. Simulates the rows, and sets aside those that the contract refuses.
-// 5. Stores the claim, and hands it to the relayer. The chain's logs show its end.
-// 6. Claims early, as the ledger has them, the channels that one provider alone says are in danger.
+// 2. Reads the channels that are due from the chain, by two providers. Writes off what their balances no longer cover.
+// 3. Simulates the rows, and sets aside those that the contract refuses.
+// 4. Stores the claim and hands it to the relayer. The chain's logs show its end.
+// 5. Claims early, as the ledger has them, the channels that one provider alone says are in danger.
+
 /** Rows of one transaction, as the scheme's own seller claims them. 100 use 2.4 million gas and 48 KB of calldata. */
 const MOST_ROWS = 100;
 /** An agreed block this far behind an alarm's denies nothing: the payer's withdrawal may lie in between. */
@@ -86,10 +86,7 @@ export function createClaims(options: ClaimsOptions) {
   }
 
   return {
-    /**
-     * One round over the channels that are due, or over all (`takesAll`). Rejects when the chain or the ledger cannot
-     * be read; the next round goes on.
-     */
+    /** Over due channels, or all (`takesAll`). Rejects when chain or ledger cannot be read; the next round goes on. */
     run(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
       const next = running.catch(() => {}).then(() => round(takesAll, signal));
       running = next;
@@ -319,10 +316,9 @@ interface Sorted {
 }
 
 /**
- * Simulates the claim at the agreed head, or the newest of the rows' states. One refused row reverts all, so rows that
- * revert are split until each refused one is alone. Without the sweep where the contract refuses that alone: the
- * receiver may be blocked, and the claim still records the money. At `alarmBlock` one provider's word is enough,
- * because it alone may have that block.
+ * Simulates the claim at the agreed head, or the newest of the rows' states; at `alarmBlock` one provider's word is
+ * enough, as it alone may have that block. One refused row reverts all, so rows are split until it is alone. If only
+ * the sweep is refused, the claim goes without: the receiver may be blocked, and the money is still recorded.
  */
 export async function sortOut(
   options: BatchOptions,
@@ -365,9 +361,8 @@ interface Simulated {
 }
 
 /**
- * Why the contract refuses the call at this block; null when it takes it. Every provider is asked. At least `enough`
- * must refuse, where that many are configured, and more than take it: a refusal stops the sales of a channel. Rejects
- * when too few answer.
+ * Null when the contract takes the call at this block. A refusal stops the sales of a channel, so every provider is
+ * asked: `enough` must refuse, where so many are configured, and more than take it. Rejects when too few answer.
  */
 export async function whyRefused(
   { chain, sender }: Pick<BatchOptions, 'chain' | 'sender'>,
@@ -394,10 +389,7 @@ function claimOf({ scheme, authorizerKey }: BatchOptions, due: readonly Due[]): 
   return claimCalldata(rows, signRecoverable(scheme.claimDigest(entries), authorizerKey));
 }
 
-/**
- * Gas of a claim's transaction. On the embedded network a row uses 23,900, the sweep and the transaction itself 75,000.
- * Arc's own USDC makes the sweep dearer. Only used gas is paid for.
- */
+/** The embedded network uses 23,900 a row and 75,000 besides. Arc's USDC makes the sweep dearer. Unused gas is free. */
 const CLAIM_GAS = { base: 250_000n, row: 40_000n };
 /** keccak256 of `Claimed(bytes32,address,uint128,uint128)`. */
 const CLAIMED = '0x36bd546bb573e8921fdbfd934bbed62d872796b01792cd240cce27f79dd3eddd';
@@ -420,10 +412,7 @@ interface Recorded {
   readonly totalClaimed: bigint;
 }
 
-/**
- * `leastBlock`: where the claim was simulated; null where no two providers have reached it. `onMined` hears of each
- * mined transaction with it.
- */
+/** `leastBlock`: of the simulation; null where no two providers are there. `onMined`: for each transaction with it. */
 interface CarryOutHow {
   readonly leastBlock?: number | null;
   readonly onMined?: (receipt: MinedTransaction) => void;
@@ -473,9 +462,9 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
   return {
     carryOut,
     /**
-     * Ends or sends the claims that are left open. One that the chain shows ends without a transaction. Any other is
-     * sent again, because the contract skips what it has recorded. Rejects when an end cannot be read: a second claim
-     * of the same rows could take the first one's transaction for its own. The alarm counts such rounds.
+     * Ends or sends the open claims. One that the chain shows ends so. Any other is sent again: the contract skips what
+     * it has recorded. Rejects when an end cannot be read, because a second claim of the same rows could take the first
+     * one's transaction for its own. The alarm counts such rounds.
      */
     async resume(signal: AbortSignal): Promise<void> {
       const open = (await store.openOperations(MOST_OPEN)).filter(({ kind }) => kind === 'claim');
@@ -507,10 +496,7 @@ function endOf(
   return { state: 'done', amount: outcome.amount, transaction: outcome.transaction, endedAt };
 }
 
-/**
- * What a transaction recorded for these rows; null for nothing. A row that was recorded before has no event. The rows
- * of one transaction are recorded together or not at all.
- */
+/** Null where it recorded nothing: a row from before has no event. A transaction records all of its rows or none. */
 function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): OperationDone | null {
   const wanted = new Map(rows.map(({ channelId, totalClaimed }) => [bytesToHex(channelId), totalClaimed]));
   const claimed = channelEvents(receipt).flatMap((event) =>
@@ -522,10 +508,7 @@ function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): Operat
   return { kind: 'done', transaction, block: Number(receipt.blockNumber), amount };
 }
 
-/**
- * How an open claim ended, by the noted transaction or by another. Null when none was noted, or the chain shows no end.
- * The noted one counts however long ago it was mined, unless another operation has ended by it.
- */
+/** Null: none noted, or no end shown. The noted one counts however old, unless another operation has ended by it. */
 async function shownEnd(
   options: ClaimOperationsOptions,
   { transaction, calldata }: ChannelOperation,
@@ -540,11 +523,9 @@ async function shownEnd(
 }
 
 /**
- * - Done: every row is recorded, and the logs show a transaction that recorded one of them. One by which another
- *   operation has ended counts for that one alone.
- * - `recorded`: the logs show no other. Nothing is left to send.
- * - Null: a row is not recorded.
- * Rejects when the chain or the ledger cannot be read, also when the nodes are behind the block of the rows' read.
+ * Done: every row is recorded, and the logs show a transaction that recorded one, by which no other operation has
+ * ended. `recorded`: the logs show no other, so nothing is left to send. Null: a row is not recorded. Rejects when the
+ * chain or the ledger cannot be read, also when the nodes are behind the block of the rows' read.
  */
 async function lookUp(
   options: ClaimOperationsOptions,

@@ -24,13 +24,12 @@ import {
 } from './scheme.ts';
 import { type Covered, faultOf, StaleVoucher } from './voucher-sale.ts';
 
-// A deposit: the payment that moves a payer's money into its channel, and pays for the call that brings it.
-// 1. It is an authorization for the collector, bound to the channel by its nonce.
-// 2. Its own checks need no chain.
-// 3. Before the reservation: what the ledger knows of the channel, the payer, the channel on the chain, the limits.
-// 4. After it: the voucher is checked once more, and the deposit counted.
-// 5. Once it is mined, the voucher must fit the channel as it then is.
-// 6. The limits of a day count deposits whose money was not spent.
+// A deposit: a payment that moves its payer's money into a channel, and pays for the call that brings it.
+// 1. It is an authorization for the collector, bound to the channel by its nonce. Its own checks need no chain.
+// 2. Before the reservation: the ledger's channel, the payer, the chain's channel, the limits of the day. Then once
+//    more.
+// 3. Once it is mined, its voucher must fit the channel as it then is.
+
 /** A deposit, with the voucher that it is to cover. */
 export type DepositPayload = Extract<ChannelPayload, { kind: 'deposit' }>;
 
@@ -121,10 +120,7 @@ export function createDepositSale(
       checkVoucher(payload, terms, scheme);
       checkDeposit(payload, bounds, now);
     },
-    /**
-     * What the ledger knows comes first, because it costs no read. Only a deposit that may be reserved causes a row of
-     * a channel.
-     */
+    /** The ledger comes first, because it costs no read. Only what may be reserved makes a row of a channel. */
     look: async (payment: DepositPayment, asker, more) => {
       const { voucher, config } = payment.payload;
       const known = await store.get(voucher.channelId);
@@ -183,8 +179,8 @@ async function busyOrStale(
   return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
 }
 
-// A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. After one call a payer may get its money back,
-// by refund or withdrawal, and pay it in again.
+// A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. Its payer may take the money back after one
+// call, by refund or withdrawal, and pay it in again.
 
 const DAY_MS = 86_400_000;
 
@@ -195,8 +191,8 @@ interface DepositLimitsOptions {
 }
 
 /**
- * Counts the deposits of a day that have not earned their gas, for each payer, client and IPv6 /48. A day begins with
- * its first deposit. The counts are in this process's memory: they protect gas and not sales.
+ * Deposits of a day that have not earned their gas, for each payer, client and IPv6 /48. A day begins with its first.
+ * The counts are in memory and lost at a restart: they protect gas and not sales.
  */
 export function createDepositLimits({
   store,
@@ -208,8 +204,8 @@ export function createDepositLimits({
   const clients = openClientWindows(open, 'deposits');
 
   /**
-   * Whether calls have used half of what was put in and not withdrawn. That has earned the gas of one more deposit.
-   * What was written off has paid for nothing.
+   * Whether calls have used half of what was put in and not withdrawn, which earns the gas of one more deposit. What
+   * was written off has paid for nothing.
    */
   async function isSpent({ id, charged, writtenOff, state }: Channel): Promise<boolean> {
     const { balance, refundNonce } = state;
@@ -220,9 +216,8 @@ export function createDepositLimits({
   }
 
   /**
-   * Counts a deposit, and returns a function that takes the count back because no transaction was sent. A top-up of a
-   * channel that was spent is never counted. Throws TooMany (429, `too_many_deposits`) when the payer or the client has
-   * had its deposits of the day.
+   * Returns what takes the count back, because no transaction was sent. A top-up of a spent channel is never counted.
+   * Throws TooMany (429, `too_many_deposits`) when payer or client have had theirs of the day.
    */
   async function take(channel: Channel, client: string): Promise<() => void> {
     if (await isSpent(channel)) return () => {};

@@ -74,13 +74,11 @@ import { createSellVoucher } from './voucher-sale.ts';
 import { createWithdrawalWatch } from './withdrawals.ts';
 
 // The rail `usdc-channels`: its parts put together.
-// 1. The members of a sale: a deposit is a signed payment that is settled after the call is served, a voucher is a paid
-//    proof and needs no settlement, a refund is a command.
-// 2. The sentences of its refusals.
-// 3. The entry of a 402.
-// 4. The serving part: deposits through our relayer, vouchers by the ledger alone.
-// 5. The settling part: deposits, refunds, claims, and the watch over withdrawals.
-// 6. The probe for the scheme's contracts. Nothing is offered before they are found.
+// 1. For a sale: a deposit is a signed payment, a voucher a paid proof without settlement, a refund a command.
+// 2. What a 402 says: the entry, and the sentences of refusals.
+// 3. The serving part, and the settling part: deposits, refunds, claims, and the watch over withdrawals.
+// 4. The probe for the scheme's contracts. Nothing is offered before they are found.
+
 interface ChannelRailOptions extends DepositSaleOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   balanceContracts: readonly Uint8Array[];
@@ -132,10 +130,7 @@ function checkTerms(accepted: Accepted, requirement: Parameters<typeof checkAcce
   checkAccepted(accepted, requirement);
 }
 
-/**
- * Whose failures and refunds count: the key that signs the vouchers. Any account can fund a channel in the name of a
- * payer who has signed nothing. Stock clients sign with the payer's own key.
- */
+/** Signs the vouchers. Failures and refunds count for it: any account can fund a channel in another payer's name. */
 const signerOf = ({ config }: ChannelPayload): Uint8Array => config.payerAuthorizer;
 
 function proofOf(payload: ChannelPayload, { terms, scheme, sellVoucher }: ChannelRailOptions): PaidProof {
@@ -207,8 +202,8 @@ const CHANNEL_REFUSALS: RefusalSentences = Object.fromEntries(
 );
 
 /**
- * Seconds for which a stock client makes a deposit's authorization valid. They are few, because a channel whose deposit
- * is unclear takes no other payment until then. They cover the longest handler and settlement many times.
+ * Seconds that a stock client makes a deposit valid for. Few, as an unclear deposit blocks its channel until then; many
+ * times the longest handler and settlement.
  */
 const DEPOSIT_SECONDS = 600;
 
@@ -276,10 +271,7 @@ const LAST_CLAIMS_MS = 5000;
 
 /** The rail, and what a command asks of it. */
 export interface OpenChannels extends OpenRail {
-  /**
-   * Claims all that was charged, however little. Rejects in a process that does not settle, and when the chain or the
-   * ledger cannot be read.
-   */
+  /** Claims however little. Rejects in a process that does not settle, and when chain or ledger cannot be read. */
   claimAll(signal: AbortSignal): Promise<ClaimReport>;
 }
 
@@ -475,7 +467,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
     load: async () => void lookForRefunds(refunds, options, stopping.signal),
     /**
      * Reads nothing where the contracts are not found. Does not wait for the claims that it begins: one may wait long
-     * for its block, and the next rounds watch, probe and read the relayer's gas meanwhile.
+     * for its block, and the next rounds watch, probe and read the relayer's gas.
      */
     refresh: async () => {
       if (!(await probe()).ok) return;
@@ -530,10 +522,9 @@ async function claimLast(
 }
 
 /**
- * Finds the scheme's contracts at their canonical addresses: both are there, and the settlement contract computes our
- * channel id of `sample`. What was found stays found, because the contract has no owner and cannot be replaced. Never
- * rejects. Each provider is asked, and one that does not find them decides nothing: without the contracts nobody would
- * watch withdrawals.
+ * Looks for the scheme's contracts: both stand at their canonical addresses, and the settlement contract computes our
+ * channel id of `sample`. Once found, always: it has no owner and cannot be replaced. Never rejects. A single provider
+ * that does not find them decides nothing: without the rail nobody would watch withdrawals.
  */
 export function createContractProbe(
   chain: Pick<ChainClient, 'each'>,

@@ -25,16 +25,13 @@ import type { ChannelReader } from './channel.ts';
 import { whyRefused } from './claims.ts';
 import { SETTLEMENT_BYTES } from './scheme.ts';
 
-// Carries out the refunds that stand in the ledger, through our relayer. The calldata holds the contract's nonce of the
-// refund, so the contract carries it out once, and one whose nonce is used is never sent again. A round, for each:
-// 1. Looks at what the chain shows, if a transaction was noted.
-// 2. Reads the channel before the first transaction. Where nothing could go back, nothing is sent.
-// 3. Sends it, with the sweep where it claims something. What was sent in vain is sent again after longer pauses.
-// 4. Notes the channel's new balance, then the end: from then on the channel takes vouchers again.
-/**
- * A claim of one row, a refund and the first sweep to a receiver use 190,000 gas on the embedded network. Arc's own
- * USDC makes the transfers dearer. Only used gas is paid for.
- */
+// Carries out the ledger's refunds through our relayer. The calldata holds the contract's nonce, so the contract
+// carries a refund out once, and one whose nonce is used is never sent again. A round, for each:
+// 1. Looks at the chain, if a transaction was noted. Else reads the channel: where nothing could go back, none is sent.
+// 2. Sends it, with the sweep where it claims something. What was sent in vain is sent again after longer pauses.
+// 3. Notes the channel's new balance, then the end: from then on the channel takes vouchers again.
+
+/** A row, a refund and a first sweep use 190,000 on the embedded network. Arc's USDC is dearer. Unused gas is free. */
 const REFUND_GAS = 400_000n;
 /** Milliseconds. The longest pause before a refund that was sent in vain is sent again: some 24 transactions a day. */
 const LONGEST_PAUSE_MS = 3_600_000;
@@ -93,10 +90,7 @@ function createRefundSending(options: RefundSendingOptions) {
     };
   }
 
-  /**
-   * Without a transaction yet, it is not sent where it would move nothing: the payer may have withdrawn. Rejects, and
-   * the refund stays open, while the node is behind the noted state.
-   */
+  /** Nothing is sent that would move nothing: the payer may have withdrawn. Rejects while the node is behind. */
   async function send(refund: OpenRefund): Promise<OperationOutcome> {
     let leastBlock = 0;
     if (refund.transaction === null) {
@@ -142,8 +136,8 @@ async function noteState({ store, reader, clock }: RefundSendingOptions, id: Uin
 }
 
 /**
- * Adds the sweep where the refund claims something: else that money waits in the contract for the next claim. Not where
- * the contract refuses the sweep, as the receiver may be blocked, or no node simulates it.
+ * Adds the sweep where something is claimed, which else waits for the next claim. Not where the contract refuses it
+ * (the receiver may be blocked) or no node simulates it.
  */
 async function withSweep(
   { chain, sender, receiver, token }: RefundSendingOptions,
@@ -273,11 +267,9 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
     /** What a transaction gave back from this channel; null when it shows no refund of it. */
     refundedIn,
     /**
-     * 1. The noted transaction shows the end.
-     * 2. The contract's nonce is not above the refund's: no end.
-     * 3. The nonce is used: the refund is the event that belongs to it. Only events after the channel's last refund in
-     *    the ledger count. Without one it has failed, and no transaction can carry it out any more.
-     * Rejects when the chain or the ledger cannot be read.
+     * The noted transaction shows the end. Else, while the contract's nonce is not above the refund's, there is none.
+     * Else it is the nonce's event after the channel's last refund in the ledger; without one it has failed, and
+     * nothing can carry it out any more. Rejects when the chain or the ledger cannot be read.
      */
     async lookUp({ channelId, nonce, transaction }: RefundOnChain): Promise<OperationDone | OperationFailed | null> {
       const own = transaction && (await refundOf(channelId, bytesToHex(transaction)));

@@ -25,13 +25,12 @@ import { StaleVoucher } from './voucher-sale.ts';
 // A refund: what a channel still holds goes back to its payer, on request.
 // 1. While the relayer cannot send, nothing is read or stored. Else the request waits for its turn in the channel.
 // 2. The voucher is the channel's last one, the channel has bought something, and the limits of the day allow it.
-// 3. At most the balance less the charges goes back. What is charged and not claimed is claimed in the same
-//    transaction.
-// 4. The operation is stored. While it is open, the channel takes no voucher and no deposit.
-// 5. The buyer's connection waits for its end (refund-sending.ts).
-// A refund costs us up to 0.13M gas. Each claim publishes the channel and its last voucher, and the request holds no
-// fresh secret, so any third party can ask. The money goes to the payer in any case. Hence the limits; the payer's own
-// withdrawal needs no refund.
+// 3. At most the balance less the charges goes back. Unclaimed charges are claimed in the same transaction.
+// 4. The operation is stored. While it is open, the channel takes no voucher and no deposit. The buyer waits for its
+//    end. A refund costs us up to 0.13M gas, and any third party can ask: each claim publishes the channel and its last
+//    voucher, and the request holds no fresh secret. The money goes to the payer anyway, whose own withdrawal needs no
+//    refund.
+
 const PAID = 'the refund is paid; its channel cannot be read now';
 
 /** Milliseconds between two looks at the operation. */
@@ -165,26 +164,22 @@ function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigin
 const PAUSE_MS = 600_000;
 const DAY_MS = 86_400_000;
 /**
- * Refunds that one process begins in a day, for one signer and for one client, where the client is the channel's last
- * buyer. `thirdParties`: the part of `all` that other clients may have, and one signer's and one client's of it. Else a
- * third party could use up the refunds of all buyers.
+ * Refunds of a day in one process: of a signer, and of a client that is the channel's last buyer. `thirdParties`: what
+ * other clients may have of `all`, and one signer and one client of that. Else they could use up the buyers' refunds.
  */
 const A_DAY = { signer: 3, client: 20, all: 100, thirdParties: { signer: 1, client: 3, all: 25 } };
 /** Least refund in base units: 0.1 USDC for a part, 0.01 USDC for a rest. Its gas is 0.003 USDC at 20 gwei. */
 const LEAST = { part: 100_000n, all: 10_000n };
 const ALL = 'all';
 
-/**
- * Throws PaymentRefused (`refund_no_balance`) for a channel that has bought nothing here: our gas pays for the refunds
- * of buyers. Its payer withdraws without us.
- */
+/** Throws PaymentRefused (`refund_no_balance`) without a sale: our gas is for buyers. The payer can withdraw alone. */
 export function checkBought({ charged }: Pick<Channel, 'charged'>): void {
   if (charged === 0n) throw new PaymentRefused(reason('refund_no_balance'));
 }
 
 /**
- * What goes back, in base units; `asked` null means all that is left. Throws PaymentRefused when nothing worth its gas
- * is left (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
+ * In base units; `asked` null means all that is left. Throws PaymentRefused when that is not worth its gas
+ * (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
  */
 export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>, asked: bigint | null): bigint {
   const left = state.balance - charged;
@@ -195,8 +190,8 @@ export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>,
 }
 
 /**
- * Throws when the channel's last refund ended less than PAUSE_MS ago: PaymentRefused where nothing is left for another,
- * because a client that repeats its refund must hear that it was made; else TooMany (429, `refund_too_soon`).
+ * Throws within PAUSE_MS of the last refund's end: PaymentRefused where nothing is left, because a client that repeats
+ * its refund must hear that it was made; else TooMany (429, `refund_too_soon`).
  */
 export function checkPause(
   channel: Pick<Channel, 'state' | 'charged'>,
@@ -216,10 +211,7 @@ const refundTerms = ({ charged }: Pick<Channel, 'charged'>, nowMs: number): Refu
   pausedSince: nowMs - PAUSE_MS,
 });
 
-/**
- * `signer`: the key that signs the channel's vouchers. `client`: its key in the limits. `isBuyer`: the channel's last
- * sale was made to it.
- */
+/** The key that signs the channel's vouchers, the client's key in the limits, and whether it made the last sale. */
 interface Asking {
   readonly signer: string;
   readonly client: string;
@@ -227,8 +219,8 @@ interface Asking {
 }
 
 /**
- * Counts the refunds of a day for each signer, each client, each IPv6 /48 and all. A day begins with its first refund.
- * The counts are in this process's memory and lost at a restart: they protect gas and not sales.
+ * Refunds of a day by signer, client, IPv6 /48 and in all. A day begins with its first. The counts are in memory and
+ * lost at a restart: they protect gas and not sales.
  */
 export function createRefundLimits(clock: Clock) {
   const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
@@ -239,9 +231,8 @@ export function createRefundLimits(clock: Clock) {
 
   return {
     /**
-     * Counts a refund. Returns what takes the count back, because it was not begun. Throws TooMany (429,
-     * `refund_too_soon`) when the signer, the client, or all have had theirs of the day. What others ask for does not
-     * count for the payer's own refunds.
+     * Returns what takes the count back, because the refund was not begun. Throws TooMany (429, `refund_too_soon`) when
+     * the signer, the client or all have had theirs. What others ask for does not count for the payer's own.
      */
     take({ signer, client, isBuyer }: Asking): () => void {
       const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);

@@ -7,10 +7,9 @@ import type { Credential } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';
 import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../usdc/token.ts';
 
-// The scheme `batch-settlement`: its contracts, its digests, and what a client presents.
-// 1. Ids and digests under the contract's EIP-712 domain.
-// 2. The payloads: voucher, deposit, refund.
-// 3. The check of a voucher that needs neither chain nor ledger.
+// The scheme `batch-settlement`: its contracts, ids and digests, what a client presents, and the check of a voucher
+// that needs neither chain nor ledger.
+
 /** The settlement contract. Compiled into every client, so it is the same on all chains. */
 export const SETTLEMENT: `0x${string}` = '0x4020074e9df2ce1dee5a9c1b5c3f541d02a10003';
 export const SETTLEMENT_BYTES = hexToBytes(SETTLEMENT);
@@ -223,11 +222,10 @@ const DELAYS = { least: 900, most: 2_592_000 };
  * Returns the channel's id. The first rule that fails is the reason, by the scheme's name:
  * 1. The channel's id is the one that its config gives.
  * 2. The channel pays us, in our token, under our authorizer and delay.
- * 3. The voucher is signed by the channel's key, in the one form that the contract takes: 65 bytes, v 27 or 28, a low
- *    s. A library that takes more would let us serve for a voucher that can never be claimed.
- * A channel without a key of its own (payerAuthorizer 0) fails rule 3: its payer may be a contract that changes its
- * mind once served. The signature comes before every rule on the channel's state: the answer to those repeats the last
- * voucher.
+ * 3. The channel's key signed the voucher in the one form that the contract takes: 65 bytes, v 27 or 28, a low s. A
+ *    library that takes more would let us serve for what can never be claimed. A channel without a key of its own
+ *    (payerAuthorizer 0) fails: its payer may be a contract that changes its mind once served.
+ * The signature comes before every rule on the channel's state, because those answers repeat the last voucher.
  */
 export function checkVoucher({ config, voucher }: ChannelPayload, terms: ChannelTerms, scheme: Scheme): Uint8Array {
   const channelId = scheme.channelId(config);

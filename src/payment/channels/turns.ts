@@ -1,11 +1,10 @@
 import type { Clock } from '../../lib/clock.ts';
 
-// The requests of one channel take turns. What a stock client requests at once carries one voucher. One request buys.
-// Each other must get the new charges, signs once more, and gives up when that voucher is stale too. So:
-// 1. A request whose voucher fits comes first. Where none fits, the first one is told the charges.
-// 2. After a correction the channel waits RETRY_MS for the same request with the corrected voucher, before any other.
-// 3. A request that waits for too long, or comes when too many wait, is refused as busy. Their number never counts
-//    against one whose voucher fits.
+// The requests of one channel take turns. A stock client sends one voucher with all that it requests at once. One buys;
+// each other must get the new charges, signs once more, and gives up when that voucher is stale too. So the one whose
+// voucher fits comes first; where none fits, the first is told the charges. After a correction the channel waits
+// RETRY_MS for the same request with the corrected voucher. Beyond MOST_WAITING only a voucher that fits is taken.
+
 /** Requests that may wait for one channel. */
 const MOST_WAITING = 32;
 /** Milliseconds for a client to sign the voucher that a correction asks for: a read of the chain and a round trip. */
@@ -93,10 +92,7 @@ export function createTurns(clock: Clock) {
   }
 
   return {
-    /**
-     * Turns that have ended, in all channels of this process. An equal count before and in a request's turn shows that
-     * no other had its channel since. A turn of another channel only costs one read more.
-     */
+    /** Turns that ended in this process. An equal count shows a request that no other had its channel since. */
     ended: (): number => ended,
     /** Whether a request of this channel has its turn or waits for it. */
     isBusy: (key: string): boolean => lines.get(key)?.isBusy() ?? false,

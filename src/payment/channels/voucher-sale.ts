@@ -19,17 +19,17 @@ import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.
 import { type ChannelPayload, reason, SETTLEMENT_BYTES } from './scheme.ts';
 import type { Turn, Turns } from './turns.ts';
 
-// The sale of a call for a voucher. A charge, its voucher and the answer are one write; the bytes leave after it.
-// 1. A voucher that has bought this very request gets the same answer again, or 410 when that was never delivered and
-//    is kept no more. What fails for a voucher that may be charged says `charged: "unknown"`.
-// 2. The limits of payer and client, what stops all sales, the claims and the payment identifier are checked.
+// The sale of a call for a voucher. The charge, the voucher and the answer are one write; the bytes leave after it.
+// 1. A voucher that has bought this very request gets that answer, or 410 when it was never delivered and is kept no
+//    more. Whatever fails for a voucher that may be charged says `charged: "unknown"`.
+// 2. Limits of payer and client, what stops all sales, the claims and the payment identifier are checked.
 // 3. The request waits for its turn in the channel.
-// 4. The channel is read again, unless it was read just before. A voucher that does not fit its charges and money has
-//    bought this very request, or is refused with the new charges. One that fits has bought nothing, because a sale
-//    raises the charges to its voucher in the same write. So no earlier sale is looked for. Earlier charges must not
-//    wait for a claim that cannot be sent.
+// 4. The channel is read again, unless it was read just before. A voucher that does not fit has bought this very
+//    request, or is refused with the new charges. One that fits has bought nothing: a sale raises the charges to its
+//    voucher in the same write. Earlier charges must not wait for a claim that cannot be sent.
 // 5. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
-// 6. The charge and the answer are stored in one write. Then the answer is sent.
+// 6. The write, then the answer.
+
 interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
   store: JudgeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
   ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
@@ -156,8 +156,8 @@ async function readChannel(
 ) {
   const turnsBefore = turns.ended();
   const channel = await soon(store.get(channelId));
-  // Other processes and deposits change a channel without a turn of this process. So the row counts only where nothing
-  // was waited for since: no turn, and no look for an identifier or an earlier sale.
+  // Other processes and deposits change a channel without our turn. So the row counts only where nothing was waited for
+  // since: no turn, and no look for an identifier or an earlier sale.
   const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
   const inTurn = (hasWaited: boolean) => {
     const isDoubted = !channel || hasWaited || turns.ended() !== turnsBefore;
@@ -259,9 +259,8 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
   const { store, ledger, book } = options;
 
   /**
-   * The answer that this voucher has bought for this very request; null without one, or once it was delivered as often
-   * as it may be. Throws 410 (`answer_gone`) when it was never delivered and is kept no more: a refusal would make the
-   * client sign and pay again.
+   * Null without a sale, or once it was delivered as often as it may be. Throws 410 (`answer_gone`) when it was never
+   * delivered and is kept no more: a refusal would make the client sign and pay again.
    */
   async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
@@ -274,10 +273,9 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
   }
 
   /**
-   * Null when the voucher fits; else the answer that it has bought before. Throws PaymentRefused otherwise, and
-   * Unavailable while the channel's charges cannot be claimed. `known`: the ledger's row where it still counts; null
-   * where it must be read. `isDoubted`: the voucher may be charged, so what fails before a read of the channel shows
-   * otherwise is `charged: "unknown"`.
+   * Null when the voucher fits; else its earlier answer. Throws PaymentRefused otherwise, and Unavailable while charges
+   * cannot be claimed. `known`: the ledger's row where it still counts; null: read it. `isDoubted`: the voucher may be
+   * charged, so what fails before a read shows otherwise is `charged: "unknown"`.
    */
   async function judgeVoucher(
     voucher: PresentedVoucher,
@@ -339,10 +337,9 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
     /** The number of an arriving request. */
     arrive: (): number => ++arrivals,
     /**
-     * A client that presents the same voucher again after a correction cannot read the chain. It gets the receipt of
-     * the sale that it missed, and learns the charges from that. One that can read the chain would not try again by
-     * itself then, so the first answer has no receipt. Requests that were made at once carry the same voucher and are
-     * no repetitions.
+     * A client that repeats a voucher after its correction cannot read the chain: it learns the charges from the
+     * receipt of the sale that it missed. One that can would not try again by itself then, so the first answer has no
+     * receipt. Requests that were made at once carry the same voucher and are no repetitions.
      */
     answer: async (
       channelId: Uint8Array,
@@ -394,11 +391,9 @@ export interface Covered {
 }
 
 /**
- * The first fault of a voucher; null without one. `mayBeOld`: a new read of the chain may mend it.
- * 1. It is more than what is claimed. The charges never fall below that.
- * 2. The ceiling is the charges so far and the price. Otherwise the client's state is old.
- * 3. There is a channel.
- * 4. The escrow covers it, less what a pending withdrawal may still take.
+ * The first fault; null without one. `mayBeOld`: a new read of the chain may mend it. The ceiling must be above what is
+ * claimed (the charges never fall below that), and the charges so far and the price, or the client's state is old. The
+ * channel must exist, and its escrow cover the ceiling, less what a pending withdrawal may still take.
  */
 export function faultOf(
   channel: Channel,
@@ -412,7 +407,7 @@ export function faultOf(
   if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
   if (max <= balance - state.withdrawAmount) return null;
   if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
-  // The client believes that more is left. It reads the chain when told that its state is old; so do we before we say
+  // The client believes that more is left, and reads the chain when told that its state is old. So do we before we say
   // so. That is counted: a channel that lacks a unit for the next call would be read for every voucher.
   return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
 }
@@ -427,8 +422,8 @@ interface ClaimTrouble {
 }
 
 /**
- * Throws Unavailable (`settlement_unavailable`) when the channel's oldest charge is overdue, or too much is at risk in
- * all channels. More charges would wait with them, and the payers may withdraw the money for all of them.
+ * Throws Unavailable (`settlement_unavailable`) where the oldest charge is overdue or too much is at risk: more charges
+ * would wait, and the payers may withdraw the money for all of them.
  */
 export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
   const { unavailable, isTooMuch, limits, nowMs } = trouble;

@@ -13,28 +13,21 @@ import { createBlockRanges, eventTransactionHashes, WITHDRAW_INITIATED, withdraw
 import type { ChannelReader, ChannelStates } from './channel.ts';
 import { isEndangered, type WithdrawalAlarms } from './claim-health.ts';
 
-// The watch for payers who take their money back without us, by the contract's events and by reads of the channels.
-// One provider's word is enough to warn:
-// 1. Every provider is asked for logs and for states, at a block that we name. The union of their logs counts, the
-//    lowest balance and the highest pending amount.
+// The watch for payers who take their money back without us. One provider's word is enough to warn:
+// 1. Every provider is asked for logs and states at a block that we name. The union of the logs counts, the lowest
+//    balance and the highest pending amount. States that no two have confirmed yet are read first.
 // 2. What all say alike is noted. Where they differ, two must agree, and who contradicts them is set apart.
 // 3. Where no two agree, a channel that one says is in danger is claimed early, once (`claim-health.ts`).
-// 4. A state that no two have confirmed yet, because an older release read it, is read first.
-// 5. Where no two agree on a head, or another is far beyond it, each is asked at its own.
-// 6. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
-/**
- * What providers say of a channel. `state`: what two say, and more than say anything else; undefined without two.
- * `isUnanimous`: all that answered say the same.
- */
+// 4. Where no two agree on a head, or another is far beyond it, each is asked at its own.
+// 5. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
+
+/** `state`: what two say, and more than say anything else; undefined without. `isUnanimous`: all answers are alike. */
 interface Verdict {
   readonly state: ChannelState | null | undefined;
   readonly isUnanimous: boolean;
 }
 
-/**
- * Compares what each provider says of `count` channels at one block. A lie about one channel leaves the others as they
- * are. With one configured provider (`witnesses`) its word counts.
- */
+/** A lie about one channel touches no other. With one configured provider (`witnesses`) its word alone counts. */
 function compareStates(each: readonly ChannelStates[], count: number, witnesses: number): readonly Verdict[] {
   return Array.from({ length: count }, (_, at): Verdict => {
     const groups = [...Map.groupBy(each, (states) => textOf(states[at])).values()];
@@ -47,10 +40,7 @@ function compareStates(each: readonly ChannelStates[], count: number, witnesses:
 const textOf = (state: ChannelState | null | undefined): string =>
   JSON.stringify(state ?? null, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
 
-/**
- * Reads channels at the agreed head. Where no two providers say the same of all, undefined stands for those that they
- * differ about. Rejects as `read` does where they differ about every one.
- */
+/** At the agreed head. Undefined where no two providers say the same. Rejects as `read` where that is so of all. */
 export async function readByTwo(
   reader: Pick<ChannelReader, 'read' | 'readEach'>,
   { agreed }: Pick<ChainClient, 'agreed'>,
@@ -89,9 +79,8 @@ interface WarningsOptions {
 }
 
 /**
- * Warns of withdrawals where two providers agree on no head, or one is far beyond it: a silent one, or one that stands
- * still, must not hide them. Nothing here is noted. A provider that says a head of its own alone is asked there alone,
- * because an honest one refuses what is beyond its head.
+ * For where two providers agree on no head, or one is far beyond it: one that is silent or stands still must not hide
+ * withdrawals. Nothing is noted. Each is asked at its own head alone: an honest one refuses what is beyond its head.
  */
 function createWithdrawalWarnings(options: WarningsOptions) {
   const { chain, staleMs, clock } = options;
@@ -115,10 +104,7 @@ function createWithdrawalWarnings(options: WarningsOptions) {
       await warnByLogs(options, head).catch(() => {});
       throw failure;
     },
-    /**
-     * Raises an alarm for each channel that a provider says is in danger at its own head. Asks nothing while the agreed
-     * head shows all. Then rejects with the first failure.
-     */
+    /** Raises an alarm where a provider says so at its own head. Nothing is asked while the agreed head shows all. */
     async run(): Promise<void> {
       const heads = await farHeads();
       const isDue = clock.nowMs() - readAt >= staleMs;
@@ -225,9 +211,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
     !isConfirmed || readAt < startedMs || clock.nowMs() - readAt >= staleMs;
 
   /**
-   * Reads every channel with unclaimed charges whose state is old or from before the start, then those with money whose
-   * state is not confirmed, and those whose deposit is due again. A page or a channel that cannot be read hides no
-   * other. Then rejects with the first failure.
+   * Channels with charges whose state is old or from before the start, then those with money whose state is unconfirmed
+   * or whose deposit is due again. What cannot be read hides no other. Then rejects with the first failure.
    */
   async function readStale(): Promise<void> {
     const read: Promise<void>[] = [];
@@ -254,8 +239,8 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
 
   return {
     /**
-     * The logs and the states, each whatever happens to the other, then what one provider alone shows beyond the agreed
-     * head. Rejects when the chain or the ledger cannot be read; the next round goes on where the logs ended.
+     * Logs and states, each whatever happens to the other, then what one provider alone shows beyond the agreed head.
+     * Rejects when chain or ledger cannot be read; the next round goes on where the logs ended.
      */
     async run(): Promise<void> {
       const parts = [confirmed()];
@@ -304,10 +289,7 @@ async function readRange(
   await allTried(pages);
 }
 
-/**
- * Two decide about the block of a log that only some providers show, and who contradicts them is set apart. What the
- * channel holds is known by now, so nothing waits for that.
- */
+/** Two decide about the block; who contradicts them is set apart. Nothing waits for it: the state is known by now. */
 async function checkLog({ chain, log }: WithdrawalWatchOptions, { id, block }: Doubted): Promise<void> {
   log.warn({ channel: bytesToHex(id), block }, 'RPC providers differ about the log of a withdrawal');
   const topics = [WITHDRAW_INITIATED, bytesToHex(id)];
@@ -316,10 +298,7 @@ async function checkLog({ chain, log }: WithdrawalWatchOptions, { id, block }: D
   ).catch(() => {});
 }
 
-/**
- * Asks once with each provider in the first place: two that agree are not asked against a third. Returns the first
- * answer, and rejects as the last one when all fail.
- */
+/** Asks each provider first once, because two that agree are not asked against a third. Rejects when all fail. */
 async function inEachTurn<T>({ agreed }: Pick<ChainClient, 'agreed'>, ask: (turn: number) => Promise<T>): Promise<T> {
   const answers: T[] = [];
   let failure: unknown;
@@ -337,9 +316,8 @@ async function inEachTurn<T>({ agreed }: Pick<ChainClient, 'agreed'>, ask: (turn
 }
 
 /**
- * Reads these channels from every provider at this block. Notes what they agree on, each channel whatever happens to
- * the others. Raises an alarm for those that one says are in danger and no two agree about. Then rejects with the first
- * failure.
+ * Notes what providers agree on, each channel whatever happens to the others. Alarms for those that one says are in
+ * danger and no two agree about. Then rejects with the first failure.
  */
 async function refreshChannels(
   options: WithdrawalWatchOptions,

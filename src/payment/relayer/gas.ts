@@ -8,11 +8,9 @@ import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
 import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
 import { SETTLE_GAS } from '../usdc/token.ts';
 
-// What gas costs, how much a transaction may use, and whether the relayer can pay.
-// 1. Fees: what a transaction offers, from the newest block.
-// 2. The gas model: the gas limits of settlements, and how many go together.
-// 3. The gas watch: the relayer's balance. Sales stop while it is short.
-// 4. The gas budget: what a UTC day may cost. Sales stop once it is used up.
+// What gas costs (the fees), how much a transaction may use (the gas model), whether the relayer can pay (the gas
+// watch), and what a UTC day may cost (the gas budget). Sales stop while the relayer is short or the budget is used up.
+
 /** Milliseconds between two reads of fees. On Arc they move by at most 2 % per block. */
 const MAX_AGE_MS = 2000;
 /** Milliseconds. Twice the base fee covers 35 full blocks in a row on Arc, 17 s. For as long no round waits to read. */
@@ -134,9 +132,8 @@ export interface Load {
 }
 
 /**
- * The gas limits of settlements. A lone one's is fixed. A batch has the sum of its payments' budgets: a fixed one for a
- * call, and for a transfer a quarter more than the highest gas per transfer of recent batches. `sharePercent`: the part
- * of a block that a transaction may take.
+ * Gas limits of settlements. A lone one's is fixed. A batch has the sum of its payments' budgets: fixed for a call; for
+ * a transfer, a quarter more than recent batches used at most. `sharePercent`: a transaction's part of a block.
  */
 export function createGasModel(sharePercent: number) {
   let each = FIRST_GUESS;
@@ -160,10 +157,7 @@ export function createGasModel(sharePercent: number) {
     ceiling,
     expected: (): bigint => (each * 4n) / 5n,
     expectedCall: (): bigint => (CALL_GAS * 4n) / 5n,
-    /**
-     * The most transfers of one transaction while `waiting` wait; a call counts as `callWeight` of them. If they need
-     * several transactions, two of these fit into a block.
-     */
+    /** Most transfers of a transaction; a call weighs `callWeight`. If `waiting` need several, two fit into a block. */
     most(blockGas: bigint, waiting: number): number {
       const budget = (blockGas * BigInt(sharePercent)) / 100n;
       const pair = (blockGas * PAIR_NUMERATOR) / PAIR_DENOMINATOR;
@@ -263,9 +257,8 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
 
   return {
     /**
-     * Reads balance and price. A reading that would stop sales counts once two providers give one, where two are
-     * configured. `expectedWei`: what the open settlements will cost. Rejects when the chain cannot be read; the last
-     * reading then stays.
+     * A reading that would stop sales counts once two providers give one, where two are configured. `expectedWei`: the
+     * cost of the open settlements. Rejects when the chain cannot be read; the last reading then stays.
      */
     async refresh(expectedWei = 0n): Promise<void> {
       const first = readingOf(await chain.batch(questions));
@@ -301,10 +294,9 @@ interface GasBudgetOptions {
 
 /**
  * Counts what gas costs in a UTC day, across restarts. Once the day's budget is used up, sales are refused before their
- * handler runs. Transactions that settled nothing have a budget of their own. Once it is used up, accounts with code
- * cannot buy: a contract can pass every simulation and fail in the block at no cost, while a plain account must send a
- * transaction each time. Both budgets are thresholds and no caps: what was sold or sent before is still settled, and
- * counted when it is mined.
+ * handler runs. Once that for transactions which settled nothing is, accounts with code cannot buy: a contract can pass
+ * every simulation and fail in the block at no cost, a plain account must send a transaction each time. Both are
+ * thresholds and no caps: what was sold or sent before is still settled, and counted when it is mined.
  */
 export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms }: GasBudgetOptions) {
   let spent = { day: '', number: -1, wei: 0n, failedWei: 0n };
@@ -359,8 +351,8 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
 }
 
 /**
- * What the day's gas may cost. The income comes from the ledger, because other processes earn it too. It is read once
- * half of the allowance is spent: a relayer that earns its gas reads it a few times a day.
+ * The income comes from the ledger, because other processes earn it too. It is read once half of the allowance is
+ * spent: a relayer that earns its gas reads it a few times a day.
  */
 function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' | 'incomeToday'>, today: () => string) {
   let income = { day: '', wei: 0n };

@@ -49,12 +49,10 @@ import {
   takeReceipts,
 } from './watching.ts';
 
-// The relayer's only decider, and the only writer of its state. It has no clock and no promise: equal events at equal
-// moments give equal effects. README.md lists the states of a job.
-// 1. `step` takes one event and one moment.
-// 2. `handle` hands the event to its part: sending.ts, watching.ts or verdicts.ts.
-// 3. `goOn` does what follows from the state alone.
-// 4. The effects go back to the driver (relayer.ts).
+// The relayer's only decider: the only writer of its state, without clock and promise. Equal events at equal moments
+// give equal effects. `step` hands the event to its part (sending.ts, watching.ts, verdicts.ts), does what follows from
+// the state alone, and returns the effects to the driver (relayer.ts). README.md lists the states of a job.
+
 /** Changes the state by one event and returns the effects to carry out. */
 export function step(state: State, event: Event, now: Moment): Effect[] {
   const turn: Turn = { state, now, effects: [] };

@@ -17,12 +17,12 @@ import { createEffects, type Effects } from './requests.ts';
 import { createState, type Effect, type Event, type Moment, type State } from './state.ts';
 import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } from './transactions.ts';
 
-// Our own settler: one key, one queue, one sequence of nonces. It loses no money by sending an authorization twice,
-// because the nonce moves the money once; it wastes gas alone.
-// 1. Intents and operations become jobs.
-// 2. Each job, answer and head is one event for the machine (machine.ts), which decides.
-// 3. The driver carries out the machine's effects concurrently (requests.ts), and feeds each answer back.
-// 4. A job ends when the chain shows its end; its promise then has the outcome.
+// Our own settler: one key, one queue, one sequence of nonces. An authorization that is sent twice wastes gas but no
+// money, because its nonce moves the money once.
+// 1. Intents and operations become jobs. Each job, answer and head is one event for the machine (machine.ts).
+// 2. The driver carries out the machine's effects concurrently (requests.ts), and feeds each answer back.
+// 3. A job ends when the chain shows its end; its promise then has the outcome.
+
 const BANNED = 'its payments cost gas and move nothing';
 
 /** The parts and settings of the relayer. */
@@ -60,10 +60,7 @@ export interface Relayer extends Settler, Pick<Relaying, 'operate'> {
   expectedWei(): bigint;
 }
 
-/**
- * Sends the waiting jobs in as few transactions as the gas allows, whenever the sender is free. Reads each outcome in
- * the logs of mined transactions.
- */
+/** Sends waiting jobs in as few transactions as the gas allows. Reads outcomes in the logs of mined transactions. */
 export function createRelayer(options: RelayerOptions): Relayer {
   const { chain, wallet, clock, stallMs } = options;
   const stopping = new AbortController();

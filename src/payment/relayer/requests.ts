@@ -23,17 +23,12 @@ import {
   type OperationJob,
 } from './transactions.ts';
 
-// Carries out the machine's effects: its requests to the chain and its notes in the ledger. It decides nothing; the
-// machine judges the answers. No provider alone can keep us from settling, or end a payment or an operation:
-// 1. The count of our transactions is one that two providers have reached.
-// 2. A transaction is noted on disk, then sent. What one provider refuses goes to a provider of each host.
-// 3. Receipts count by two providers (../usdc/evidence.ts).
-// 4. A simulation that one provider refuses is made again by a provider of each host.
-// Rules 1, 2 and 4 need two providers that are configured; a lone one is believed.
-/**
- * Milliseconds before busy providers are asked again, MOST_TRIES times in all. Each try itself has waited some seconds
- * for them (`chain/rpc/wire.ts`).
- */
+// Carries out the machine's effects, and decides nothing. No provider alone keeps us from settling or ends anything:
+// 1. The count of our transactions is one that two providers have reached. Receipts count by two.
+// 2. What one provider refuses to take, or refuses in a simulation, goes to a provider of each host.
+// A lone configured provider is believed.
+
+/** Milliseconds until busy providers are asked again. A try itself waits seconds for them (`chain/rpc/wire.ts`). */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
 /** Milliseconds: three blocks on Arc. A receipt that is this late is asked for at the next provider. */
@@ -153,10 +148,7 @@ async function send(options: EffectsOptions, raws: readonly string[]): Promise<R
 /** Transactions of one request to each provider. */
 const MOST_AT_ONCE = 100;
 
-/**
- * Hands what one provider refuses to a provider of each host. What one of them takes is sent. The first refusal stands
- * where none does, and with a lone provider.
- */
+/** What a provider of any host takes is sent. Else the first refusal stands, also with a lone provider. */
 async function sendRefusedElsewhere(
   { chain, signal }: EffectsOptions,
   raws: readonly string[],
@@ -219,9 +211,8 @@ const ENOUGH = 2;
 const REVERT_CODE = 3;
 
 /**
- * Reads a plan's payers and simulates its groups at the same time. Rejects when no payer could be read: then the chain
- * itself does not answer. A refused payment ends without a transaction, while the asked provider holds its
- * authorization. So a group that it does not accept whole is simulated again elsewhere.
+ * Rejects when no payer could be read: then the chain itself does not answer. A refused payment ends without a
+ * transaction, while the asked provider holds its authorization. So a group is refused by no provider alone.
  */
 export async function tryOut(options: TryOutOptions, { free, trialGroups, limits }: Plan): Promise<Trial> {
   const calls = trialGroups.map((group) => simulation(options, group, limits));
@@ -234,11 +225,10 @@ export async function tryOut(options: TryOutOptions, { free, trialGroups, limits
 }
 
 /**
- * Simulates each group that is not accepted whole by a provider of each host. Of a payment that the first one does not
+ * Asks a provider of each host about each group that is not accepted whole. A payment that the first one does not
  * accept:
- * 1. Two providers refuse it: refused.
- * 2. At most one refuses it, and another one accepts it: accepted.
- * 3. One alone says anything, and refuses it: its payer counts as unread. It is tried again later and then sent,
+ * 1. Two refuse it: refused. At most one, and another accepts it: accepted.
+ * 2. One alone says anything, and refuses it: its payer counts as unread. So it is tried again later and then sent,
  *    because a mined transaction shows its end.
  */
 async function askElsewhere(
@@ -293,9 +283,9 @@ function simulation(
 }
 
 /**
- * Simulates an operation with its transaction's gas and price, at a node that has its least block. A revert ends an
- * operation that no node has seen, so two providers must say it where two are configured. Rejects when the chain does
- * not answer, when no node has the block, and when one provider alone says that it reverts.
+ * With the transaction's gas and price, at a node that has its least block. A revert ends an operation that no node has
+ * seen, so two must say it where two are configured. Rejects when the chain does not answer, no node has the block, or
+ * one provider alone says that it reverts.
  */
 export async function tryOperation(
   { chain, relayer, signal }: TryOutOptions,

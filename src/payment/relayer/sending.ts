@@ -23,13 +23,12 @@ import {
 } from './verdicts.ts';
 import { doubtLost, markSent, note, takeOperation, tryOperation } from './watching.ts';
 
-// The sender's round. One round ends before the next one begins.
-// 1. The batch window: jobs wait for others.
-// 2. Take payments, or one operation, from the queues. Know the nonce and the prices.
-// 3. Fail what is banned, set aside what expires or is unresolved. Read the payers of the rest and simulate it.
-// 4. Sign, note on disk, send.
-// 5. What nodes refuse: look for its receipt, then free its nonce.
-// 6. Examine the doubtful jobs before the next round.
+// The sender's round; one ends before the next begins.
+// 1. Jobs wait for others in the batch window. A round takes payments or one operation, then asks for nonce and prices.
+// 2. It fails what is banned, sets aside what expires or is unresolved, reads the other payers and simulates.
+// 3. It signs, notes on disk, and sends. A refused transaction's receipt is asked for before its nonce is free.
+// 4. It examines the doubtful jobs.
+
 /** Most jobs that a round takes from the queue. */
 const ROUND = 1000;
 /** Milliseconds. What is sent now is mined in one of the next two blocks. */
@@ -133,10 +132,7 @@ export function sendUnanswered(turn: Turn, flights: readonly Flight[], error: un
   examineRest(turn);
 }
 
-/**
- * Takes the nodes' answers. A refused flight frees its nonce. Its receipt is asked for first: a nonce that a node calls
- * used may be used by this very transaction.
- */
+/** A refused flight frees its nonce after a look for its receipt: the "used" nonce may be used by this transaction. */
 export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: readonly RpcOutcome[]): void {
   const { state, effects } = turn;
   const refused: Flight[] = [];
@@ -192,10 +188,9 @@ export function examineRest(turn: Turn): void {
 const UNREAD_LIMIT = 3;
 
 /**
- * Decides what must be read and simulated. A payer may have moved its money or got code since it was verified:
- * 1. A plain account's lone payment is sent unchecked: a check costs more than it saves. Not so if it may have failed a
- *    batch, or once failures have used up today's budget.
- * 2. Payers are read while their groups are simulated, so both take one round trip.
+ * Decides what is read and simulated, at the same time: a payer may have moved its money or got code since it was
+ * verified. A plain account's lone payment goes unchecked, because a check costs more than it saves, unless it may have
+ * failed a batch or failures have used up today's budget.
  */
 export function planRound(jobs: readonly Job[], limits: RoundLimits): Plan {
   const unresolved = jobs.filter(({ unresolvedMs }) => unresolvedMs !== null);
@@ -220,11 +215,7 @@ export function learnPayers(jobs: readonly Job[], readings: Trial['readings']): 
   }
 }
 
-/**
- * Sorts a plan's jobs by its trial:
- * 1. A used job, or one whose simulation failed, is set aside.
- * 2. A job that would succeed and whose payer has code goes alone. The rest of its group stays together.
- */
+/** Sets aside used jobs and failed simulations. A payer with code goes alone; the rest of its group stays together. */
 export function judgeTrial({ trialGroups, alone, unresolved }: Plan, { readings, simulated }: Trial): Prepared {
   const groups: Job[][] = [];
   const doubtful: Job[] = [];
@@ -269,9 +260,9 @@ export function throughOf(outcome: RpcOutcome | undefined, count: number): reado
 type Grouped = Pick<Job, 'maxGroup'>;
 
 /**
- * Groups that share a transaction. A group weighs at most `most`, unless it is one job, and has no more jobs than each
- * of its jobs allows (`maxGroup`). Jobs that allow larger groups come first, so that a job that must go alone never
- * splits a group. Jobs with equal limits keep their order.
+ * A group weighs at most `most`, unless it is one job, and has no more jobs than each of its jobs allows (`maxGroup`).
+ * Jobs that allow larger groups come first, so one that must go alone never splits a group. Equal limits keep their
+ * order.
  */
 export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number, weigh: (job: J) => number): J[][] {
   const groups: J[][] = [];

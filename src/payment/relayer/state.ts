@@ -16,8 +16,7 @@ import {
   type Wallet,
 } from './transactions.ts';
 
-// The types of the machine: the state, the effects that it asks for, and the events that it is told. `step` in
-// machine.ts alone writes the state.
+// The types of the machine: its state, which `step` alone writes, the effects that it asks for, and its events.
 
 /** What the sender took from the queues together: payments, or one operation. */
 interface Round {
@@ -26,10 +25,7 @@ interface Round {
   readonly operation: OperationJob | null;
   /** Jobs that wait until the groups are sent. */
   rest: Omit<Prepared, 'groups'>;
-  /**
-   * Unused jobs whose simulation failed. One after the other ends or is sent alone; `next` is the first undecided one.
-   * `isPending`, found once for all: a transaction in flight may still settle the job.
-   */
+  /** Unused jobs whose simulation failed, decided up to `next`. `isPending`: one in flight may still settle the job. */
   examined: readonly { readonly job: Job; readonly isPending: boolean }[];
   next: number;
 }
@@ -254,10 +250,7 @@ export interface Plan {
   readonly unresolved: readonly Job[];
 }
 
-/**
- * The chain's answers to a plan. A payer has no reading when its read failed, or when one provider alone refuses its
- * payment. A node may refuse to simulate.
- */
+/** No reading: the payer's read failed, or one provider alone refuses its payment. A node may refuse to simulate. */
 export interface Trial {
   readonly readings: ReadonlyMap<Job, Reading>;
   readonly simulated: readonly RpcOutcome[];

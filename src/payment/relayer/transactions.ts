@@ -7,14 +7,11 @@ import type { Receipt } from '../usdc/evidence.ts';
 import { bytesWords, hexWord } from '../usdc/token.ts';
 import type { GasModel, Load, MinedCost, Price, Prices, RailCost } from './gas.ts';
 
-// What the relayer sends, and what of it is under way.
-// 1. Jobs: a payment or an operation, and what is known of it.
-// 2. Flights: the nonces in use, each with a transaction and its replacements. A flight stays until its nonce is used,
-//    or until no node has accepted a transaction under it. Else it would leave a gap that all later nonces wait behind.
-// 3. Nonces: the lowest free one is given next, so no gap stays.
-// 4. Batches: the calldata of Multicall3 and its answer.
-// 5. The wallet: signs and encodes.
-// 6. Costs: what a mined transaction cost, whole and by rail.
+// What the relayer sends: its jobs, the flights that carry them, their nonces, the batches of Multicall3, the wallet
+// that signs, and the costs. A flight is a nonce with its transaction and replacements. It stays until its nonce is
+// used, or until no node has accepted a transaction under it. Else it would leave a gap that all later nonces wait
+// behind.
+
 /** One intent in the relayer. */
 export interface Job {
   readonly intent: Intent;
@@ -123,10 +120,7 @@ interface FlightsOptions {
 
 type Cargo = Pick<Transaction, 'jobs' | 'operationJob'>;
 
-/**
- * One payment goes to its own contract, several go through Multicall3, an operation goes to its contract. Equal cargo
- * at an equal nonce and price always gives an equal transaction.
- */
+/** One payment goes to its contract, several to Multicall3. Equal cargo, nonce and price give an equal transaction. */
 function sign(options: FlightsOptions, nonce: number, { jobs, operationJob }: Cargo, price: Price): Transaction {
   const { to, data, gas } = operationJob ? operationCall(operationJob) : paymentsCall(options, jobs);
   const signed = options.wallet.sign({ to, data, gas, nonce, ...price });
@@ -148,8 +142,7 @@ function operationCall({ operation: { to, data, gas } }: OperationJob): SettleCa
 export function createFlights(options: FlightsOptions) {
   const { nonces } = options;
   const flights = new Map<number, Flight>();
-  // Prices that a node found too low for a nonce: under it waits a third party's transaction, or one of ours that this
-  // process does not remember.
+  // Found too low for a nonce by a node: a third party's transaction waits there, or one that this process forgot.
   const refused = new Map<number, Price>();
 
   function priceUnder(nonce: number, prices: Prices): Price {
@@ -304,8 +297,8 @@ interface Signed {
 const TYPE = Buffer.from([2]);
 
 /**
- * The key that pays the gas. It signs with the native library and encodes byte by byte. In JavaScript a signature
- * blocks the event loop for milliseconds, and so does a library's encoding of hundreds of payments.
+ * Pays the gas. It signs natively and encodes byte by byte: in JavaScript a signature blocks the event loop for
+ * milliseconds, and so does a library's encoding of hundreds of payments.
  */
 export function createWallet(privateKey: `0x${string}`, chainId: number) {
   const key = hexToBytes(privateKey);
@@ -332,10 +325,7 @@ export function createWallet(privateKey: `0x${string}`, chainId: number) {
 
 export type Wallet = ReturnType<typeof createWallet>;
 
-/**
- * The cost by the receipt, whose price of gas is one provider's word. Where it is missing, 0 or above the transaction's
- * maximum, the maximum counts: no transaction pays more, or nothing.
- */
+/** One provider says the price. Where it is missing, 0 or too high, the maximum counts: none pays more, or nothing. */
 export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: number): MinedCost {
   const gasUsed = BigInt(receipt.gasUsed);
   const said = BigInt(receipt.effectiveGasPrice ?? 0);

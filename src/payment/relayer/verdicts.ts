@@ -5,15 +5,11 @@ import { ban } from '../usdc/payer-reads.ts';
 import type { After, Reading, Sorting, Turn } from './state.ts';
 import type { Job, OperationJob, Transaction } from './transactions.ts';
 
-// What the chain's answers mean for a job, and what becomes of it. A transaction's logs count, never a call's success.
-// 1. Judge: what a receipt, a lookup, a refused simulation or a reading means for a job. These functions are pure.
-// 2. Apply: end the job, ban its payer, queue it again, or look it up.
-// 3. Sort doubtful jobs into unused and unresolved: read the payers, then the logs.
-// 4. Check a suspected payer: its code, its balance, the token.
-/**
- * Percent of a lone settlement's gas limit, 300,000. A plain account uses 91,077, a wallet of several owners about
- * 130,000. A payment at this share costs the relayer twice as much as others.
- */
+// What the chain's answers mean for a job, and what becomes of it: a transaction's logs count, never a call's success.
+// A judge's ruling is carried out, doubtful jobs are sorted by their payers and then by the logs, and suspected payers
+// are checked. The judges are pure.
+
+/** Percent of the limit, 300,000 gas: twice what a plain account uses (91,077). A wallet of several owners: 130,000. */
 const DEAR_PERCENT = 60n;
 /** Percent of its gas that a batch has run out at. */
 const EXHAUSTED_PERCENT = 90n;
@@ -46,12 +42,11 @@ interface JudgedReceipt {
 }
 
 /**
- * Judges the jobs of our mined transaction, each by its own logs:
+ * Judges each job by its own logs:
  * 1. The transfer is there: settled.
- * 2. It is missing, in a batch: an unused job tries again in a group of half the size. So the job that failed the batch
- *    ends up alone.
+ * 2. It is missing, in a batch: tried again in half the group, so that the job that failed the batch ends up alone.
  * 3. It is missing, alone: the logs up to its block show who used it.
- * A job that was alone and used at least DEAR_PERCENT of its gas gets a ban, paid or not.
+ * A job that was alone and used DEAR_PERCENT of its gas gets a ban, paid or not.
  */
 export function judgeReceipt({ jobs, gas }: Transaction, receipt: Receipt, usdc: string): JudgedReceipt {
   const block = Number(receipt.blockNumber);
@@ -87,10 +82,9 @@ export function judgeUnresolved(job: Job, nowMs: number): Ruling {
 }
 
 /**
- * Judges a job that a transaction of ours did not pay, by the logs up to that transaction's block. If unused, it has
- * failed, unless another transaction of ours with it may still be mined (`isPending`): one that a node refused or whose
- * nonce was given back, so no flight follows it. Then the job is sent again under the lowest free nonce, until the
- * chain is past all of its nonces.
+ * Judges a job that a transaction of ours did not pay, by the logs up to its block. If unused, it has failed, unless
+ * another of ours may still be mined (`isPending`), which a node refused or whose nonce was given back: no flight
+ * follows it. Then the job is sent again under the lowest free nonce, until the chain is past all of its nonces.
  */
 export function judgeLookUp(
   job: Job,
@@ -111,9 +105,8 @@ interface Shown {
 }
 
 /**
- * Judges an unused job whose simulation failed. It ends without a transaction when no third party can hold its
- * authorization: no node has seen it, or only transactions that were mined without it. Nodes differ in height, so those
- * are looked up at a block that has them.
+ * An unused job ends without a transaction when no third party can hold its authorization: no node has seen it, or only
+ * transactions that were mined without it. Nodes differ in height, so those are looked up at a block that has them.
  */
 export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }: Shown): Verdict {
   if (intent.broadcast || isPending) return { kind: 'sendAlone' };
@@ -122,11 +115,9 @@ export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }
 }
 
 /**
- * Whether a payer caused its lone transaction to move nothing, by what is known so far:
- * - `ban`: an account with code. It passed a simulation, so it did.
- * - `no`: a plain account that held less than the price at that block, or whose balance cannot be read. The purchase
- *   counts the failure.
- * - `ask`: a plain account that held the price. It is banned if the token works.
+ * Whether a payer caused its lone transaction to move nothing. `ban`: it has code, and passed a simulation. `no`: a
+ * plain account held less than the price at that block, or cannot be read; the purchase counts the failure. `ask`: it
+ * held the price, and is banned if the token works.
  */
 export function judgePayer(job: Job, seen: { hasCode: boolean } | { balance: bigint | null }): 'ban' | 'no' | 'ask' {
   if ('hasCode' in seen) return job.hasCode || seen.hasCode ? 'ban' : 'ask';
@@ -177,10 +168,7 @@ export function banPayer({ state, now }: Turn, { intent }: Job): void {
   ban(state.bans, bytesToHex(intent.authorization.from), now.nowMs);
 }
 
-/**
- * Carries out verdicts in their order. Jobs that go alone are queued together, and so are jobs that wait. Returns the
- * jobs whose payers must be read again.
- */
+/** In their order. Jobs that go alone are queued together, and so are those that wait. Returns those to read again. */
 export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
   const [reread, alone, later]: [Job[], Job[], Job[]] = [[], [], []];
   for (const { job, verdict } of rulings) {
@@ -271,19 +259,13 @@ export function reopen(turn: Turn, { unused, toLookUp }: Sorting): void {
   holdUnresolved(turn, toLookUp);
 }
 
-/**
- * By the logs, ends a job that was mined alone without its transfer, or sends it again. Its payer becomes a suspect
- * when the logs do not show the authorization.
- */
+/** Ends it by the logs, or sends it again. Where they do not show the authorization, its payer becomes a suspect. */
 export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number): void {
   apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') turn.effects.push({ kind: 'readPayers', jobs: [job], for: { minedAt: block } });
 }
 
-/**
- * Checks a suspected payer, one answer at a time: does it have code; did it hold the price at the transaction's block
- * (the money may have come back since); does the token work.
- */
+/** Asks for code, the balance at the transaction's block (money may have come back since), and the token, in turn. */
 export function suspectByCode(turn: Turn, job: Job, reading: Reading | null, block: number): void {
   const judged = judgePayer(job, { hasCode: reading?.hasCode ?? false });
   if (judged === 'ban') banPayer(turn, job);

@@ -29,11 +29,10 @@ import {
   UNRESOLVED_MS,
 } from './verdicts.ts';
 
-// What becomes of the transactions in flight, and of operations.
-// 1. Look for receipts at every head and at least at every poll. A receipt ends its flight.
-// 2. Late flights: look up, give back, resend, or replace at a higher fee.
-// 3. Note each transaction on disk before it is sent; then it counts as sent, and its authorizations as public.
-// 4. Operations: their turn, their simulation, and their end by their event or by the chain.
+// What becomes of flights and of operations. Receipts are looked for at every head and at least at every poll. A late
+// flight is looked up, given back, resent or replaced. Each transaction is noted on disk before it is sent; from then
+// on it counts as sent, and its authorizations as public. An operation ends by its event, or by what the chain shows.
+
 /** Milliseconds: six blocks on Arc. A transaction without a receipt is then looked up and sent to every provider. */
 const LATE_MS = 3000;
 
@@ -127,12 +126,10 @@ function settledIn(rulings: readonly Ruling[]): ReadonlySet<Job> {
 }
 
 /**
- * Late flights. A transaction may be dropped or withheld, its nonce used or behind a gap, or the price higher:
+ * A late transaction may be dropped or withheld, its nonce used or behind a gap, or the price higher:
  * 1. The chain has used the nonce: the receipt is asked for again. It may have been mined since the last look.
- * 2. Another transaction used the nonce, or the flight waits behind a gap: its jobs that the chain does not show are
- *    queued again.
- * 3. Any other flight goes to every provider, the first time unchanged. It is replaced at a higher fee when it does not
- *    cover the base fee, or is late again.
+ * 2. Another used the nonce, or the flight waits behind a gap: its jobs that the chain does not show are queued again.
+ * 3. Any other goes to every provider, first unchanged; replaced once it is late again or below the base fee.
  */
 export function resendLate(turn: Turn): void {
   const { state, now, effects } = turn;
@@ -210,10 +207,7 @@ export function note({ effects }: Turn, flights: readonly Flight[], procedure: P
   effects.push({ kind: 'note', flights, for: procedure });
 }
 
-/**
- * The flights that may be sent: those whose jobs, or whose operation, all await their end. If one does not, its flight
- * is signed without it, all are noted again, and null is returned.
- */
+/** The flights, if all jobs and operations await their end. Else null: signed without the others, and noted again. */
 export function takeNoted(
   turn: Turn,
   flights: readonly Flight[],
@@ -324,13 +318,10 @@ function doubt({ effects }: Turn, job: OperationJob, why: Doubt): void {
 }
 
 /**
- * What the chain shows of an operation:
- * 1. Its end: ended so, and never sent again.
- * 2. Nothing, as it cannot be read: it waits and is looked up again.
+ * 1. The chain shows its end: ended so, and never sent again.
+ * 2. The chain cannot be read: it waits and is looked up again.
  * 3. No end, and its flight was given back: queued.
- * 4. No end, refused or mined in vain, and another transaction with it may be mined: sent again, whatever a simulation
- *    says, until none can be.
- * 5. No end otherwise: failed.
+ * 4. No end, refused or mined in vain: sent again, whatever a simulation says, while another may be mined; else failed.
  */
 export function takeOperationFound(
   turn: Turn,

@@ -8,18 +8,13 @@ import { NOT_OFFERED, PaymentRefused, type RefusalSentences } from '../refusal.t
 import { type Authorization, EXPIRED } from '../settler.ts';
 import { addressWord, typedDigest, typeHash, word } from './token.ts';
 
-// A signed EIP-3009 authorization: read, hashed, and checked without a chain.
-// 1. Read it from the payload.
-// 2. What the client accepted is our offer.
-// 3. Recipient, amount, times and form of signature are right. Each refusal has a sentence.
-// 4. Its hash tells it from any other; its digest is what the payer signed.
+// A signed EIP-3009 authorization, without a chain: how it is read, what it must say to be our offer, its hash, and the
+// digest that the payer signed. Each refusal has a sentence.
+
 /** Seconds that clients may sign for, on both rails: 7 days and 100 s, as Circle's batched payments require. */
 export const MAX_TIMEOUT_SECONDS = 604_900;
 
-/**
- * Longest validity, in seconds, of what a third party is given: what clients sign for, and ten minutes for differing
- * clocks. A settlement without evidence stays unknown until its authorization expires.
- */
+/** Most seconds for a third party, 10 minutes more for clocks. Without evidence a settlement is unknown until then. */
 export const MOST_VALIDITY_SECONDS = MAX_TIMEOUT_SECONDS + 600;
 
 /** Seconds beyond the longest handler and settlement: the SDK's own margin (@x402/evm 2.27 `verify`). */
@@ -28,10 +23,7 @@ const MARGIN_SECONDS = 6;
 /** ERC-6492's suffix: the signature of a wallet that is not deployed yet. */
 const ERC6492_SUFFIX = '6492'.repeat(16);
 
-/**
- * Seconds for which a presented authorization must still be valid: a handler and a settlement may take their whole
- * time. One that expires before it is mined would only cost gas.
- */
+/** A handler and a settlement may take their whole time. What expires before it is mined would only cost gas. */
 export function neededValidity({ handlerTimeoutMs, settleWaitMs }: ServingTimes): number {
   return Math.ceil((handlerTimeoutMs + settleWaitMs) / 1000) + MARGIN_SECONDS;
 }

@@ -10,16 +10,15 @@ import { TRANSFER, topicOf } from './token.ts';
 // Compares rows that a transfer of the token settles with the chain. Nobody waits for these reads.
 // 1. The noted transaction's receipt shows the row's own `Transfer` after its own `AuthorizationUsed`: nothing is
 //    missing. An authorization is used once, so no other row has this transfer.
-// 2. It does not, or there is none: the chain is asked what became of the authorization, as for an open payment.
-//    Another transaction may have paid.
-// 3. The authorization is unused, or it paid something else: the row's amount is missing. Where the chain does not say,
-//    the row is unread.
-// 4. The surplus: what came in beyond the ledger.
+// 2. Else the chain is asked what became of the authorization: another transaction may have paid. Where it is unused,
+//    or paid something else, the row's amount is missing. Where the chain does not say, the row is unread.
+// 3. What came in beyond the ledger is counted.
+
 /** Sent to another provider than the one that settlements are polled from. */
 const READS = { rank: 'collect', turn: 1 } as const satisfies RpcOptions;
 /**
- * A second look at what one provider says to be missing, first at the one that the books do not ask otherwise. `turn`
- * alone may come back to the same one, where the others are limited. So two must say it.
+ * Two must say that something is missing, the first of them one that the books do not ask otherwise. `turn` alone may
+ * come back to the same one, where the others are limited.
  */
 const SECOND_LOOK: RpcOptions = { rank: 'collect', turn: 0, statements: receiptStatements };
 const MOST_AT_ONCE = 100;
@@ -41,10 +40,7 @@ export function forBooks(chain: ChainClient): ChainClient {
   };
 }
 
-/**
- * Receipts by transaction (32 bytes), at most MOST_AT_ONCE by one request. Never rejects. `turn` 0 is a second look:
- * where two or more providers are configured, a receipt that no two give alike is `unread`.
- */
+/** Never rejects. Hashes have 32 bytes. `turn` 0, a second look: what no two of several providers say is `unread`. */
 export async function readReceipts(
   chain: Pick<ChainClient, 'batch'>,
   transactions: readonly Uint8Array[],
@@ -161,8 +157,8 @@ interface Surplus {
 }
 
 /**
- * Counts what came in to the seller and is in no row: a gift, dust, or an authorization that a third party sent and
- * that bought nothing here. Anybody can send it, so it is reported and nothing more.
+ * Counts a gift, dust, or an authorization that a third party sent and that bought nothing here. Anybody can send it,
+ * so it is reported and nothing more.
  */
 export function createSurplusCount({ chain, usdc, payTo, without, known }: SurplusOptions) {
   const query = { addresses: [usdc], topics: [TRANSFER as `0x${string}`, null, topicOf(payTo)] };

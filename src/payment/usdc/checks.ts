@@ -21,11 +21,11 @@ import {
 } from './payer-reads.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
 
-// The checks of a payment that need the chain, and the call that settles it. One read serves concurrent payments; an
-// account with code costs one more call.
+// The checks of a payment that need the chain, and the call that settles it. One read serves concurrent payments.
 // 1. The payer signed: by key, or its contract says so, as often as a budget allows.
-// 2. Before the reservation the authorization is unused, and the balance covers its amount.
-// 3. After it the balance also covers the payer's earlier open payments, and an account with code passes a simulation.
+// 2. Before the reservation the authorization is unused, and the balance covers its amount. After it the balance covers
+//    earlier open payments too, and an account with code passes a simulation.
+
 interface AuthorizationChecksOptions {
   /** Sums a payer's open payments under these contracts that were reserved before this one. */
   ledger: { openBefore(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
@@ -50,10 +50,7 @@ export function createAuthorizationChecks(
   const empty = createEmptyPayers(clock);
 
   return {
-    /**
-     * Open while unused and not expired. Otherwise the logs decide, read with rank `collect`: this payer is not
-     * verified now, so it must not use what is kept for verified buyers (R1).
-     */
+    /** If used or expired, the logs decide, read as `collect`: what is kept for verified buyers stays theirs (R1). */
     review: async ({ authorization }, { checkedBlock }, { asker, mayLookUp }) => {
       const { used, block } = await check.admit(authorization, asker, true);
       if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
@@ -97,10 +94,7 @@ function shortOfFunds(waitSeconds: number): TooMany {
 const GAS = toQuantity(SETTLE_GAS);
 /** ERC-1271's value of a valid signature: the selector of isValidSignature, padded to a word. */
 const ERC1271_MAGIC = '0x1626ba7e';
-/**
- * Head and state may come from providers of different heights. So a search for a payment starts ten minutes earlier
- * (half a second a block). That is free: one log query spans 10,000 blocks.
- */
+/** Ten minutes: head and state may come from providers of different heights. Free, as a query spans 10,000 blocks. */
 const HEAD_SLACK_BLOCKS = 1200;
 /** A sender that cannot pay for the gas, in nodes' words. */
 const CANNOT_PAY = /insufficient (funds|balance)/i;
@@ -142,10 +136,7 @@ export function createChainCheck(
     }
   }
 
-  /**
-   * Throws PaymentRefused when the settlement would not move the money. Sender and gas price are real: a contract could
-   * detect a simulation by others.
-   */
+  /** Throws PaymentRefused when no money would move. Sender and price are real: a contract could detect others. */
   async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
     const call = { from: sender(), ...simulatedCall(usdc, payment) };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
@@ -180,10 +171,7 @@ export function createChainCheck(
   };
 }
 
-/**
- * The block where a search for the payment would begin: near the head that two providers agree on, where two are. From
- * the block that one provider says, a search could find nothing, or take thousands of requests.
- */
+/** Near the agreed head, where there is one: from one provider's block a search may find nothing, or never end. */
 function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
   const head = agreed.witnesses < 2 ? reading.block : agreed.lastHead();
   if (head === null) throw chainBusy();
@@ -223,9 +211,8 @@ export interface ContractBudget {
 }
 
 /**
- * The budget of a process. All rails share it, so that a second way to pay does not double what a client may cause.
- * Payers that have paid before have a part of their own, then the rest. After an uncharged failure, as of a wrong
- * signature, a client gets nothing of that part in this minute.
+ * One for all rails, so that a second way to pay does not double what a client may cause. Payers that have paid before
+ * have a part of their own, then the rest; after an uncharged failure (a wrong signature) not in this minute.
  */
 export function createContractBudget(clock: Clock): ContractBudget {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
@@ -249,11 +236,8 @@ interface SignatureCheckOptions {
 }
 
 /**
- * Checks that the payer signed, the cheapest step first:
- * 1. Recover the signer natively. The payer's own key ends the check.
- * 2. Read whether the payer has code, in a shared request. Refuse one without.
- * 3. Refuse while accounts with code are not settled.
- * 4. Ask the payer's contract (ERC-1271), as often as the budget allows.
+ * The cheapest step first: the native recovery; whether the payer has code, in a shared request; whether such accounts
+ * are settled now; its contract's own word (ERC-1271), as often as the budget allows.
  */
 export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
@@ -284,8 +268,8 @@ export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode
 }
 
 /**
- * Gas of a rail's own call in a batch. On the embedded network a deposit into a new channel uses 97,504, and the first
- * of all 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected.
+ * For a rail's own call in a batch. On the embedded network a deposit into a new channel uses 97,504, the first of all
+ * 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected.
  */
 export const CALL_GAS = 200_000n;
 /** Gas limit of such a call alone: twice that, as a payer at 60 % of the limit is banned (relayer/verdicts.ts). */

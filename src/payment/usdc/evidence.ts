@@ -19,12 +19,10 @@ import { hexToBytes } from '../../lib/hex.ts';
 import { type Authorization, EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER, topicOf } from './token.ts';
 
-// How authorizations ended, by mined logs, also of what a third party sent. Paid is a mined transaction with
+// How authorizations ended, also those that a third party sent. Paid is a mined transaction with
 // `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's `Transfer(from, to,
-// value)`. An end counts once two providers show it, where two or more are configured.
-// 1. Receipts, as two providers give them.
-// 2. What a receipt paid.
-// 3. The lookup: unused, expired, or the end in the logs.
+// value)`. Receipts and ends count once two providers show them, where two or more are configured.
+
 interface Log {
   readonly address: string;
   readonly topics: readonly string[];
@@ -69,10 +67,7 @@ interface SaidReceipt {
   readonly logs: readonly Log[];
 }
 
-/**
- * What providers say of receipts. Compared as text and not parsed, because a batch of a hundred payments has hundreds
- * of logs; `readReceipt` checks the form of the one that counts.
- */
+/** Compared as text, because a batch of 100 payments has hundreds of logs; `readReceipt` checks the one that counts. */
 export const receiptStatements: ReadStatements = (outcomes, calls) =>
   calls.map(({ params: [hash] }, at) => {
     const outcome = outcomes[at];
@@ -104,10 +99,7 @@ function statementOf(raw: SaidReceipt | null, hash: string): Statement | null {
   }
 }
 
-/**
- * The receipt as two providers give it. Null where `readReceipt` is, while it is not mined, and where no two say the
- * same. Rejects as the client's `request` does.
- */
+/** As two providers say; null where `readReceipt` is, while not mined, and where no two agree. Rejects as `request`. */
 export async function receiptOf(
   chain: Pick<ChainClient, 'batch'>,
   hash: string,
@@ -137,9 +129,8 @@ interface LookupOptions {
 const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
 
 /**
- * What a mined transaction paid for an authorization, in USDC base units; null when it did not. So each transfer pays
- * for one authorization. With `passedTo`, a `Transfer(to, passedTo, value)` must follow under the same condition. The
- * logs are read once, for any number of authorizations.
+ * In USDC base units; null: not paid. So each transfer pays for one authorization. With `passedTo`, a `Transfer(to,
+ * passedTo, value)` must follow under the same condition. The logs are read once for any number of authorizations.
  */
 export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
@@ -180,9 +171,8 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
 }
 
 /**
- * Finds the receipt that ends an authorization. The transaction that logs name is a hint: its receipt must show the
- * end. The next provider is asked for logs where one names none, or a wrong one, or fails. Null without an end. Rejects
- * when every provider fails.
+ * The receipt that ends an authorization; null without. A transaction that logs name is a hint: its receipt must show
+ * it. The next provider is asked where one names none or a wrong one, or fails. Rejects when all fail.
  */
 function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
@@ -217,10 +207,9 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   const endReceipt = createEndReader(chain, usdc);
 
   /**
-   * 1. Everything is read at one block: `atBlock`, which is known to be mined, or the head. Providers differ in height,
-   *    so answers at two blocks prove nothing together.
-   * 2. Unused there: open. Failed if the block's time is past `validBefore`.
-   * 3. Used there: the logs up to it have the use or the cancellation. That transaction's receipt shows the payment.
+   * At one block: `atBlock`, known to be mined, or the head. Providers differ in height: two blocks prove nothing
+   * together. Unused: open, or failed where the block's time is past `validBefore`. Used: the logs have the use or the
+   * cancellation, and that transaction's receipt shows the payment.
    */
   async function lookup(
     authorization: Authorization,
@@ -242,10 +231,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     return settledBy(receipt, usdc, authorization) ?? { kind: 'failed', reason: NONCE_USED };
   }
 
-  /**
-   * Checks a transaction that a third party has named: `settled` when it is mined and paid. Null otherwise, which
-   * proves nothing. This takes one request of two providers; a search takes four.
-   */
+  /** `settled` where the named transaction is mined and paid; null proves nothing. One request; a search takes four. */
   async function paidIn(authorization: Authorization, transaction: `0x${string}`): Promise<Outcome | null> {
     const receipt = await receiptOf(chain, transaction, { rank: 'settle' });
     return receipt && settledBy(receipt, usdc, authorization);

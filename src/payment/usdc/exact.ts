@@ -30,10 +30,8 @@ import { createServiceSettling } from './facilitator-settler.ts';
 import { domainSeparator, GATEWAY_DOMAIN, USDC_DOMAIN } from './token.ts';
 import type { TokenWatch } from './token-watch.ts';
 
-// The rail `usdc-exact`: an authorization of the token itself. The chain decides about it, whoever settles it.
-// 1. What a 402 lists.
-// 2. The checks before a sale.
-// 3. The settlement: by our relayer, or by a facilitator.
+// The rail `usdc-exact`: an authorization of the token itself. What a 402 lists, the checks before a sale, and the
+// settlement by our relayer or a facilitator. The chain decides, whoever settles.
 
 /** `extra` of this rail's requirements, as a facilitator gets them. */
 const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
@@ -63,8 +61,8 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
 const LONE_PAYMENT_GAS = 112_519n;
 
 /**
- * Always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on. Where a facilitator
- * settles it, `/readyz` fails while its probe fails. Sales go on.
+ * Always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on. `/readyz` fails while
+ * its facilitator's probe does. Sales go on.
  */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',

@@ -15,11 +15,10 @@ import {
 } from './facilitator.ts';
 import { addressWord, offChainSeparator, stringWord, typedDigest, typeHash, word } from './token.ts';
 
-// Circle's Facilitator Service, over our own HTTP client. The SDK's refuses answers without `transaction`, which this
-// service sends, and computes the authentication headers without the body, which a proof must sign.
-// 1. Settle with a fresh payment identifier. Authenticate by a token, or by a seller's proof.
-// 2. Poll a pending settlement by its payment id under our configured URL. An answer's `statusUrl` is not used, because
-//    our token would be sent there.
+// Circle's Facilitator Service, over our own HTTP client: the SDK's refuses answers without `transaction`, which this
+// service sends, and signs no bodies, which a proof needs. A pending settlement is polled by its payment id under our
+// configured URL. An answer's `statusUrl` is not used, because our token would be sent there.
+
 interface CircleOptions {
   upstream: Upstream;
   url: string;
@@ -48,8 +47,7 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
   }
 
   async function post(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply> {
-    // One sale has one identifier, the next sale with the same authorization another: Circle repeats its answer for one
-    // that it knows.
+    // One identifier a sale, also for the same authorization: Circle repeats its answer for one that it knows.
     const extensions = { 'payment-identifier': { info: { required: false, id: `percall-${id}` } } };
     const paymentPayload = { ...request.paymentPayload, extensions };
     const body = JSON.stringify({ ...request, x402Version: 2, paymentPayload });
@@ -102,9 +100,8 @@ const REQUEST_TYPEHASH = typeHash(
 );
 
 /**
- * Authenticates a seller without an API key: an EIP-712 signature over the body's hash, valid for LIFE_SECONDS.
- * Circle's documentation names only the struct's members. So their types, the purpose and the hash (keccak-256) follow
- * EIP-712's conventions.
+ * Authenticates without an API key: an EIP-712 signature over the body's hash, for LIFE_SECONDS. Circle documents only
+ * the struct's members. Their types, the purpose and the hash (keccak-256) follow EIP-712's conventions.
  */
 export function createSellerProof({ key, network, clock }: SellerProofOptions) {
   const privateKey = hexToBytes(key);

@@ -28,6 +28,7 @@ import type { TokenWatch } from './token-watch.ts';
 // 5. After any other answer the evidence is watched until it shows an end, else the outcome is unknown. A transaction
 //    that the service names is read first: its receipt proves a payment with one request. A wrong name proves nothing.
 // 6. The queue limits the requests, tries again after pauses, and stops sales while the service does not answer.
+
 interface RemoteSettlerOptions {
   client: Pick<FacilitatorClient, 'settle'>;
   /** The chain's logs, or the Gateway's transfers, which name no transaction when they settle. */
@@ -38,9 +39,9 @@ interface RemoteSettlerOptions {
   hasCode: ((authorization: Authorization) => Promise<boolean>) | null;
   terms: RequestTerms;
   /**
-   * The reason that fails a payment whose nonce is used just before it is first handed over, by another party then; or
-   * null. Set on the Gateway, where a transfer from before is not ours. Null on the chain, where any transfer of the
-   * authorization pays for the call, also one that a third party sent.
+   * Why a payment fails whose nonce another party used before we first hand it over; or null. Set on the Gateway, where
+   * an earlier transfer is not ours. Null on the chain, where any transfer of it pays for the call, also a third
+   * party's.
    */
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
   /** Writes to disk before a send. Returns the ids that still await settlement; the others must not be sent. */
@@ -62,10 +63,7 @@ const LONGEST_POLL_MS = 2000;
 const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
 const UNKNOWN: Outcome = { kind: 'unknown' };
 
-/**
- * Bans an account with code for a day when its settlement is answered and moves nothing; the code is read again then.
- * Such a payer has nothing at stake, and every attempt costs.
- */
+/** Bans accounts with code for a day if an answer moves nothing: they have nothing at stake, and every try costs. */
 export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   const { client, terms, usedBefore, noteBroadcast, clock, stallMs, log } = options;
   const bans = createPayerBans(clock);
@@ -207,9 +205,8 @@ const FIRST_AGAIN_MS = 1000;
 const LONGEST_AGAIN_MS = 300_000;
 
 /**
- * Stops sales for REST_MS after UNHEARD_LIMIT new payments in a row without an answer, and while one request waits for
- * longer than `stallMs`. Only new payments of plain accounts count: a payer's contract can hang the service that runs
- * its code. Promises never reject.
+ * Stops sales for REST_MS after UNHEARD_LIMIT new payments in a row without an answer, and while a request waits longer
+ * than `stallMs`. Plain accounts alone count: a payer's contract can hang the service. Promises never reject.
  */
 export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): Settler {
   const fresh = createLimiter({ running: RUNNING, waiting: WAITING });

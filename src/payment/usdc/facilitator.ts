@@ -6,10 +6,9 @@ import type { Upstream } from '../../upstream/client/client.ts';
 import type { Authorization, RailProbe } from '../settler.ts';
 import { MAX_TIMEOUT_SECONDS } from './authorization.ts';
 
-// What a facilitator is asked and answers. No answer proves a payment.
-// 1. A client for any x402 facilitator, and the probe of its `/supported`.
-// 2. How a reply to `/settle` is read.
-// 3. The request that settles an authorization.
+// What a facilitator is asked and answers: the client of any x402 facilitator, the probe of its `/supported`, how a
+// reply to `/settle` is read, and the request that settles. No answer proves a payment.
+
 /** Limits of requests to a remote settler. Its answers are short; `/supported` with many networks has several KiB. */
 export const REMOTE_BOUNDS = { maxBytes: 256 * 1024, concurrency: 128, retries: 0 } as const;
 
@@ -44,9 +43,8 @@ interface HttpFacilitatorOptions {
 }
 
 /**
- * Any x402 facilitator, by the SDK's client. Its error messages are dropped: they quote the answer, which may repeat
- * our token. The SDK is loaded here, because it and its zod take 2 MB, and most services settle without it. A failure
- * ends the process, as it would at its start.
+ * By the SDK's client, without its error messages: they quote the answer, which may repeat our token. The SDK is loaded
+ * here: it and its zod take 2 MB, and most services settle without it. A failure ends the process, as at its start.
  */
 export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
   const { url, token, timeoutMs, network, userAgent } = options;
@@ -84,10 +82,7 @@ async function loadSdk(config: FacilitatorConfig) {
   return { client: new HTTPFacilitatorClient(config), SettleError };
 }
 
-/**
- * Whether the service settles our kind, and from which address: version 2, scheme `exact`, this network, and an `extra`
- * that `fitsExtra` accepts. Never rejects.
- */
+/** Whether it settles version 2, `exact`, this network and a fitting `extra`, and from which address. Never rejects. */
 export async function probeSupported(
   client: Pick<FacilitatorClient, 'supported'>,
   network: string,
@@ -131,10 +126,7 @@ export type SettleReply =
 /** No readable answer. */
 export const UNHEARD: SettleReply = { kind: 'unclear', detail: 'no readable answer', isTransport: true };
 
-/**
- * Codes of refusals during verification, before any transaction: x402's, the EVM scheme's and Circle's. An unlisted
- * code may come after a broadcast.
- */
+/** Refusals before any transaction: x402's, the EVM scheme's and Circle's codes. Others may come after a broadcast. */
 const BEFORE_BROADCAST = new Set([
   ...['insufficient_funds', 'invalid_payload', 'invalid_network', 'invalid_scheme', 'invalid_x402_version'],
   ...['invalid_payment_requirements', 'unsupported_scheme', 'unsupported_payload_type', 'asset_not_deployed_contract'],
@@ -165,10 +157,7 @@ const reply = z.object({
     .catch(null),
 });
 
-/**
- * `unclear` unless it is plainly a success, a pending settlement, a used nonce or a refusal before any broadcast: so
- * for other statuses than 200 to 499, another shape, another network and an unknown error code.
- */
+/** Anything not plainly meant is `unclear`: statuses from 500 on, another shape or network, and unknown error codes. */
 export function readReply(status: number, body: unknown, network: string): SettleReply {
   if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}`, isTransport: true };
   const parsed = reply.safeParse(body);
@@ -206,10 +195,7 @@ export interface SettleRequest {
   readonly paymentRequirements: PaymentRequirements;
 }
 
-/**
- * Made from the authorization and `terms` alone. So it is the same before and after a restart, and does not show what
- * was bought. Its resource is our price list, because Circle requires one.
- */
+/** The same after a restart, and silent about what was bought. The resource is our price list: Circle requires one. */
 export function settleRequest(authorization: Authorization, terms: RequestTerms): SettleRequest {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
   const paymentRequirements: PaymentRequirements = {

@@ -23,12 +23,10 @@ import type { Receipt } from './evidence.ts';
 import { type FacilitatorClient, readReply, supportedKinds, UNHEARD } from './facilitator.ts';
 import { AUTHORIZATION_USED, TRANSFER, topicOf } from './token.ts';
 
-// Circle's Gateway, asked over our own HTTP client. The client of Circle's package sets no time limit, hides the status
-// of a failure, quotes whole answers in its errors and cannot look up a transfer. Tests run both against one service.
-// 1. The API: settle, verify, balances, transfers.
-// 2. The evidence: how an authorization ended, by its transfer.
-// 3. The batches: the transactions in which accepted transfers went to the chain.
-// 4. The books: what the batches credit, against the rows.
+// Circle's Gateway over our own HTTP client: its API, the evidence of a payment, the batches' transactions, and the
+// books. The client of Circle's package sets no time limit, hides the status of a failure, quotes whole answers in its
+// errors and cannot look up a transfer. Tests run both against one service.
+
 /** Arc in Circle's own numbering of chains. */
 const ARC_DOMAIN = 26;
 /** Whole USDC and at most six significant decimal places. */
@@ -140,17 +138,12 @@ const EXPIRY_MARGIN_SECONDS = 60n;
 /** The Gateway reports no block. Block 0 of the chain holds no payment. */
 const NO_BLOCK = 0;
 
-/**
- * On this rail a payment is paid once the Gateway has accepted its transfer. From then on the payer's balance is
- * locked, and the Gateway guarantees the batch.
- */
+/** Paid is what the Gateway has accepted: the payer's balance is locked from then on, and the Gateway guarantees it. */
 export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, network: string, clock: Clock) {
   /**
-   * 1. Finds the transfer with this payer and nonce. Unknown when there are several, when it is another one, or when
-   *    its amount cannot be read.
-   * 2. None: open, or failed when the authorization has expired.
-   * 3. It failed: nothing was taken, and the Gateway will not take it again.
-   * 4. It pays us this amount: settled. Another recipient or amount: used elsewhere.
+   * The transfer with this payer and nonce; unknown for several, another one, or an unreadable amount. None: open, or
+   * failed when the authorization has expired. Failed: nothing was taken, and will not be. Pays us this amount:
+   * settled. Another recipient or amount: used elsewhere.
    */
   async function lookup(authorization: Authorization): Promise<Found> {
     const { from, nonce } = authorization;
@@ -217,10 +210,7 @@ const LONGEST_AGAIN_MS = 3_600_000;
 const MAX_CHECKS = 750;
 const HASH = /^0x[0-9a-f]{64}$/i;
 
-/**
- * Finds the batches' transactions. Rounds never overlap. A transfer that the Gateway fails after accepting it has cost
- * us an answer, so it is logged as an error.
- */
+/** Rounds never overlap. A transfer that fails after it was accepted has cost us an answer, so that is an error. */
 export function createGatewayBatches({ client, store, clock, log }: GatewayBatchesOptions) {
   let working: Promise<void> | null = null;
 
@@ -277,13 +267,11 @@ interface GatewayBooksOptions {
 }
 
 /**
- * The books. A row has no transaction of ours; its batch has one, which many rows share.
- * 1. No batch is known yet: unread, and looked at again. The Gateway failed the accepted transfer: its amount is
- *    missing.
- * 2. The batch's transaction credits the recipient with the sum of all its rows. Where it credits less, rows beyond it
- *    are missing, in the order of their ids. So no two rows share a credit.
- * 3. The batch's receipt counts as two providers give it; else the row is unread.
- * 4. The Gateway does not publish its events. A batch that succeeded without a readable credit is unread.
+ * A row has no transaction of ours. Its batch has one, which credits the recipient with the sum of many rows.
+ * 1. No batch is known yet: unread, and looked at again. The Gateway failed the accepted transfer: missing.
+ * 2. The batch credits less than its rows: those beyond are missing, in the order of ids. So no two share a credit.
+ * 3. The receipt counts as two providers give it; else unread. So is a batch that succeeded without a readable credit,
+ *    because the Gateway does not publish its events.
  */
 export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: GatewayBooksOptions): RailBooks {
   function compareBatched(row: Payment, owed: bigint, receipt: Receipt): BookVerdict {

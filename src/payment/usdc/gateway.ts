@@ -40,11 +40,10 @@ import { createSharedReads, PAYER_READ_TIMES } from './shared-reads.ts';
 import { domainSeparator, GATEWAY_DOMAIN } from './token.ts';
 import type { TokenWatch } from './token-watch.ts';
 
-// The rail `usdc-gateway`: an authorization of the Gateway Wallet. Only the Gateway decides about it, because it holds
-// the payer's deposit, and settles in batches.
-// 1. The checks before a sale: form, times, signature; then the deposit, the nonce, and the Gateway's own `verify`.
-// 2. The settlement: by the Gateway. Its transfers are the evidence, a job finds the batches, the books compare them.
-// 3. The entry of a 402.
+// The rail `usdc-gateway`: an authorization of the Gateway Wallet, settled by the Gateway in batches. The Gateway alone
+// decides about it, because it holds the payer's deposit. The checks before a sale come first, then its settlement
+// parts.
+
 interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
   /** Reads the transactions of batches. */

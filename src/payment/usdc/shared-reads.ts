@@ -2,14 +2,14 @@ import type { Clock } from '../../lib/clock.ts';
 import { createFairStock, type FairStock, takeFairly } from '../../lib/limits/shares.ts';
 
 // Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
-// 1. A question waits `batchWindowMs` for others. While requests are running it waits until the last is answered and
-//    `pauseMs` more, at most `longestWaitMs`.
-// 2. A full request is sent at once. The other questions wait for the next one; clients take turns.
-// 3. A request belongs to all its callers. It continues when one leaves, and its failure reaches all of them. With a
-//    queue, one that failed only because no more may be sent now is made again: its questions have not had their turn.
-// 4. A client without a place is refused at once, and a question that waited `waitMs` too. If no request may be sent by
-//    then, new questions are refused until one is sent. Preferred questions may still wait, and a part of the places is
-//    theirs. So a flood of others cannot take the places of payments that are likely to be valid.
+// 1. A question waits `batchWindowMs` for others; while requests run, until the last is answered and `pauseMs` more, at
+//    most `longestWaitMs`. A full request is sent at once. Clients take turns.
+// 2. A request belongs to all its callers: it goes on when one leaves, and its failure reaches all. With a queue, one
+//    that failed only because no more may be sent now is made again: its questions have not had their turn.
+// 3. A client without a place is refused at once, and a question that waited `waitMs`. If no request may be sent by
+//    then, new ones are refused until one is. Preferred questions may still wait, and a part of the places is theirs: a
+//    flood of others cannot take the places of payments that are likely to be valid.
+
 interface SharedReadsOptions<Q, A> {
   /** Answers in order, with an Error for a question without an answer. Rejects when no question has one. */
   ask(questions: readonly Q[]): Promise<readonly (A | Error)[]>;
@@ -52,10 +52,7 @@ export const PAYER_READ_TIMES = {
   longestWaitMs: 100,
 } as const;
 
-/**
- * `signal` ends this caller's wait alone. When not all questions fit, a higher `precedence` (0 by default) comes first,
- * and clients of the same one take turns.
- */
+/** `signal` ends this caller's wait. A higher `precedence` (default 0) comes first, then clients take turns. */
 export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string, precedence?: number) => Promise<A>;
 
 interface Waiting<Q, A> {

@@ -5,10 +5,9 @@ import { hexToBytes } from '../../lib/hex.ts';
 import { isRevert } from './payer-reads.ts';
 import { zeroTransferCalldata } from './token.ts';
 
-// Watches whether the token is paused or has blocklisted the seller (FiatToken can do both). Then every settlement
-// reverts for every payer, and each further sale would cost one transaction.
-// 1. Simulate a transfer of zero to the seller.
-// 2. A refusal counts once two providers say it. Then sales stop.
+// Watches whether the token is paused or has blocklisted the seller (FiatToken can do both), by a simulated transfer of
+// zero to the seller. Then every settlement reverts, and each sale would cost one transaction. So sales stop.
+
 interface TokenWatchOptions {
   chain: ChainClient;
   usdc: `0x${string}`;
@@ -27,8 +26,8 @@ const ENOUGH = 2;
 
 export interface TokenWatch {
   /**
-   * Tests now; concurrent callers share one test. False once the token refuses. Never rejects: the last result stays
-   * when the chain does not answer, or one of several providers alone says that the token refuses.
+   * Tests now; concurrent callers share a test. False once the token refuses. Never rejects: without an answer, or where
+   * one of several providers alone says that it refuses, the last result stays.
    */
   check(): Promise<boolean>;
   /** Tests once per CALM_MS, and at each call while the token refuses. */

@@ -3,6 +3,8 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
 import type { Authorization } from '../settler.ts';
 
+// What the token's contract takes and logs, written as bytes: calldata, words, and EIP-712 digests.
+
 const abi = parseAbi([
   'function authorizationState(address authorizer, bytes32 nonce) view returns (bool)',
   'function balanceOf(address account) view returns (uint256)',
@@ -24,10 +26,7 @@ export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b343839
 /** keccak256 of `Transfer(address,address,uint256)` (ERC-20). */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/**
- * Gas limit of a lone settlement. A plain account's uses about 0.11M on Arc (facts of the live chain); the rest is for
- * a smart wallet's signature check. Only used gas is paid for.
- */
+/** A lone settlement. A plain account's uses about 0.11M on Arc; the rest is for smart wallets. Unused gas is free. */
 export const SETTLE_GAS = 300_000n;
 
 const TERMS = 'address,address,uint256,uint256,uint256,bytes32';
@@ -127,8 +126,5 @@ export function typedDigest(separator: Uint8Array, struct: readonly Uint8Array[]
   return keccak256(Buffer.concat([PREFIX, separator, keccak256(Buffer.concat(struct))]));
 }
 
-/**
- * The Gateway Wallet's domain, without chain and address. Payers sign for the wallet under it. Its name distinguishes
- * the Gateway's entries in `accepts` and `/supported` from the token's own.
- */
+/** Payers sign for the Gateway Wallet under it. Its name tells the Gateway's entries from the token's own. */
 export const GATEWAY_DOMAIN = { name: 'GatewayWalletBatched', version: '1' } as const;
