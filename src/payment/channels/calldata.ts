@@ -259,7 +259,7 @@ export async function eventTransactionHashes(
   return shown.map(({ transactionHash }) => transactionHash);
 }
 
-/** Each provider's readable logs of withdrawals, and one refusal. Nothing is confirmed. Rejects when nobody answers. */
+/** Each provider's readable logs of withdrawals, and a refusal if any. Not confirmed. Rejects when nobody answers. */
 export async function withdrawalLogs(
   chain: Pick<ChainClient, 'each'>,
   from: number,

@@ -74,7 +74,7 @@ interface ChannelBookOptions {
   clock: Clock;
 }
 
-/** Throws Unavailable (`settlement_unavailable`) where nobody confirms a state, or the contract has refused a claim. */
+/** Channels to sell on. Throws Unavailable (`settlement_unavailable`) for an unconfirmed state and a refused claim. */
 export function createChannelBook(options: ChannelBookOptions) {
   const { store, read, network, clock } = options;
   const { readNow, fresh } = createFreshStates(options);
@@ -335,8 +335,8 @@ const WAIT_MS = 3000;
 const WITHOUT_FAILURE = 1;
 
 /**
- * For buyers. Clients take turns; those without a failure in this minute come first and have a quarter of the places to
- * themselves. Throws Unavailable (`chain_busy`) for a read without a place or with too long a wait.
+ * Reads for buyers. Clients take turns; those without a failure in this minute come first and have a quarter of the
+ * places to themselves. Throws Unavailable (`chain_busy`) for a read without a place or with too long a wait.
  */
 export function createSharedChannelReads(
   chain: Pick<ChainClient, 'batch' | 'each' | 'agreed' | 'ready'>,
@@ -376,8 +376,8 @@ const KEEP_MS = 3_600_000;
 const MOST_DELETED = 500;
 
 /**
- * A deposit whose call fails leaves a row, and a payer can name any number of channels. A later sale makes the row
- * again. Rejects when the ledger cannot be written; the next call goes on.
+ * Deletes rows without a sale. A deposit whose call fails leaves one, and a payer can name any number of channels. A
+ * later sale makes it again. Rejects when the ledger cannot be written; the next call goes on.
  */
 export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: Clock) {
   let nextMs = 0;
@@ -404,7 +404,7 @@ function channelState(channelId: Uint8Array, charged: bigint, state: Shown) {
   };
 }
 
-/** For the next voucher: the charges, and the client's own last one as their proof. `isForgiven`: no failure. */
+/** What the client needs for the next voucher: the charges, and its own last voucher as their proof. */
 export function correctionOf({ id, charged, state, signature }: Channel, isForgiven: boolean): Correction {
   const voucherState = signature && {
     signedMaxClaimable: charged.toString(),

@@ -158,7 +158,10 @@ interface ClaimAlarmOptions {
   readonly log: { error(detail: object, message: string): void };
 }
 
-/** Logs errors at most hourly. A channel that the contract refuses fails no round: no payer can stop others' sales. */
+/**
+ * Logs errors, at most hourly, while charges are overdue or MANY rounds in a row have failed. A channel that the
+ * contract refuses fails no round, so a payer cannot stop the sales to others.
+ */
 export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
   const risk = createClaimRisk({ store, network, limits, clock });
   const readOverdue = () => store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));

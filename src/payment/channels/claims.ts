@@ -508,7 +508,7 @@ function claimedIn(receipt: MinedTransaction, rows: readonly Recorded[]): Operat
   return { kind: 'done', transaction, block: Number(receipt.blockNumber), amount };
 }
 
-/** Null: none noted, or no end shown. The noted one counts however old, unless another operation has ended by it. */
+/** Null without a noted transaction or a shown end. A noted one counts, unless another operation has ended by it. */
 async function shownEnd(
   options: ClaimOperationsOptions,
   { transaction, calldata }: ChannelOperation,

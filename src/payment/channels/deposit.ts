@@ -26,8 +26,8 @@ import { type Covered, faultOf, StaleVoucher } from './voucher-sale.ts';
 
 // A deposit: a payment that moves its payer's money into a channel, and pays for the call that brings it.
 // 1. It is an authorization for the collector, bound to the channel by its nonce. Its own checks need no chain.
-// 2. Before the reservation: the ledger's channel, the payer, the chain's channel, the limits of the day. Then once
-//    more.
+// 2. Before the reservation: the ledger's channel, the payer, the chain's channel, the limits of the day; after it
+//    again.
 // 3. Once it is mined, its voucher must fit the channel as it then is.
 
 /** A deposit, with the voucher that it is to cover. */
@@ -191,8 +191,8 @@ interface DepositLimitsOptions {
 }
 
 /**
- * Deposits of a day that have not earned their gas, for each payer, client and IPv6 /48. A day begins with its first.
- * The counts are in memory and lost at a restart: they protect gas and not sales.
+ * Counts a day's deposits that have not earned their gas, for each payer, client and IPv6 /48. A day begins with its
+ * first. The counts are in memory and lost at a restart: they protect gas and not sales.
  */
 export function createDepositLimits({
   store,
@@ -216,8 +216,8 @@ export function createDepositLimits({
   }
 
   /**
-   * Returns what takes the count back, because no transaction was sent. A top-up of a spent channel is never counted.
-   * Throws TooMany (429, `too_many_deposits`) when payer or client have had theirs of the day.
+   * Returns what takes the count back, because no transaction was sent. A top-up of a spent channel is never counted or
+   * refused. Throws TooMany (429, `too_many_deposits`) when payer or client have had theirs of the day.
    */
   async function take(channel: Channel, client: string): Promise<() => void> {
     if (await isSpent(channel)) return () => {};

@@ -271,7 +271,7 @@ const LAST_CLAIMS_MS = 5000;
 
 /** The rail, and what a command asks of it. */
 export interface OpenChannels extends OpenRail {
-  /** Claims however little. Rejects in a process that does not settle, and when chain or ledger cannot be read. */
+  /** Claims all charges. Rejects in a process that does not settle, and when chain or ledger cannot be read. */
   claimAll(signal: AbortSignal): Promise<ClaimReport>;
 }
 
@@ -523,8 +523,8 @@ async function claimLast(
 
 /**
  * Looks for the scheme's contracts: both stand at their canonical addresses, and the settlement contract computes our
- * channel id of `sample`. Once found, always: it has no owner and cannot be replaced. Never rejects. A single provider
- * that does not find them decides nothing: without the rail nobody would watch withdrawals.
+ * channel id of `sample`. What was found stays found: it has no owner and cannot be replaced. Never rejects. A single
+ * provider that does not find them decides nothing, because nobody would watch withdrawals then.
  */
 export function createContractProbe(
   chain: Pick<ChainClient, 'each'>,

@@ -22,14 +22,13 @@ import { type ChannelPayload, reason, type Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-sale.ts';
 
-// A refund: what a channel still holds goes back to its payer, on request.
+// A refund: what a channel still holds goes back to its payer, on request. It costs us up to 0.13M gas. Any third party
+// can ask, because each claim publishes the channel and its last voucher, and the request holds no fresh secret. The
+// money goes to the payer in any case, whose own withdrawal needs no refund. Hence the limits.
 // 1. While the relayer cannot send, nothing is read or stored. Else the request waits for its turn in the channel.
 // 2. The voucher is the channel's last one, the channel has bought something, and the limits of the day allow it.
 // 3. At most the balance less the charges goes back. Unclaimed charges are claimed in the same transaction.
-// 4. The operation is stored. While it is open, the channel takes no voucher and no deposit. The buyer waits for its
-//    end. A refund costs us up to 0.13M gas, and any third party can ask: each claim publishes the channel and its last
-//    voucher, and the request holds no fresh secret. The money goes to the payer anyway, whose own withdrawal needs no
-//    refund.
+// 4. The operation is stored. While it is open, the channel takes no voucher and no deposit, and the buyer waits.
 
 const PAID = 'the refund is paid; its channel cannot be read now';
 
@@ -164,8 +163,8 @@ function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigin
 const PAUSE_MS = 600_000;
 const DAY_MS = 86_400_000;
 /**
- * Refunds of a day in one process: of a signer, and of a client that is the channel's last buyer. `thirdParties`: what
- * other clients may have of `all`, and one signer and one client of that. Else they could use up the buyers' refunds.
+ * Refunds of a day in one process, by signer and by client, where it is the channel's last buyer. `thirdParties`: what
+ * other clients may have of `all`, and one signer and one client of that. Else they could use up all of them.
  */
 const A_DAY = { signer: 3, client: 20, all: 100, thirdParties: { signer: 1, client: 3, all: 25 } };
 /** Least refund in base units: 0.1 USDC for a part, 0.01 USDC for a rest. Its gas is 0.003 USDC at 20 gwei. */

@@ -40,7 +40,7 @@ function compareStates(each: readonly ChannelStates[], count: number, witnesses:
 const textOf = (state: ChannelState | null | undefined): string =>
   JSON.stringify(state ?? null, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
 
-/** At the agreed head. Undefined where no two providers say the same. Rejects as `read` where that is so of all. */
+/** Reads at the agreed head. Undefined where no two say the same of a channel; if that is so of all, rejects as `read`. */
 export async function readByTwo(
   reader: Pick<ChannelReader, 'read' | 'readEach'>,
   { agreed }: Pick<ChainClient, 'agreed'>,
@@ -80,7 +80,8 @@ interface WarningsOptions {
 
 /**
  * For where two providers agree on no head, or one is far beyond it: one that is silent or stands still must not hide
- * withdrawals. Nothing is noted. Each is asked at its own head alone: an honest one refuses what is beyond its head.
+ * withdrawals. Nothing is noted. A head that one alone says is read from it alone: honest ones refuse what is beyond
+ * theirs.
  */
 function createWithdrawalWarnings(options: WarningsOptions) {
   const { chain, staleMs, clock } = options;
@@ -104,7 +105,7 @@ function createWithdrawalWarnings(options: WarningsOptions) {
       await warnByLogs(options, head).catch(() => {});
       throw failure;
     },
-    /** Raises an alarm where a provider says so at its own head. Nothing is asked while the agreed head shows all. */
+    /** Raises alarms by the providers' own heads; none is asked while the agreed head shows all. Rejects at the end. */
     async run(): Promise<void> {
       const heads = await farHeads();
       const isDue = clock.nowMs() - readAt >= staleMs;

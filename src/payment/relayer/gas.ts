@@ -294,9 +294,9 @@ interface GasBudgetOptions {
 
 /**
  * Counts what gas costs in a UTC day, across restarts. Once the day's budget is used up, sales are refused before their
- * handler runs. Once that for transactions which settled nothing is, accounts with code cannot buy: a contract can pass
- * every simulation and fail in the block at no cost, a plain account must send a transaction each time. Both are
- * thresholds and no caps: what was sold or sent before is still settled, and counted when it is mined.
+ * handler runs. Transactions that settled nothing have a second budget. Once that is used up, accounts with code cannot
+ * buy: a contract can pass every simulation and fail in the block at no cost, a plain account must send a transaction
+ * each time. Both are thresholds and no caps: what was sold or sent before is still settled, and counted when mined.
  */
 export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms }: GasBudgetOptions) {
   let spent = { day: '', number: -1, wei: 0n, failedWei: 0n };

@@ -148,7 +148,7 @@ async function send(options: EffectsOptions, raws: readonly string[]): Promise<R
 /** Transactions of one request to each provider. */
 const MOST_AT_ONCE = 100;
 
-/** What a provider of any host takes is sent. Else the first refusal stands, also with a lone provider. */
+/** What one refuses goes to each host; what one of them takes is sent. Else, and of a lone one, the refusal stands. */
 async function sendRefusedElsewhere(
   { chain, signal }: EffectsOptions,
   raws: readonly string[],
@@ -211,8 +211,8 @@ const ENOUGH = 2;
 const REVERT_CODE = 3;
 
 /**
- * Rejects when no payer could be read: then the chain itself does not answer. A refused payment ends without a
- * transaction, while the asked provider holds its authorization. So a group is refused by no provider alone.
+ * Reads payers and simulates groups at once. Rejects when no payer could be read: then the chain does not answer. A
+ * refused payment ends without a transaction, while the asked provider holds its authorization. So none refuses alone.
  */
 export async function tryOut(options: TryOutOptions, { free, trialGroups, limits }: Plan): Promise<Trial> {
   const calls = trialGroups.map((group) => simulation(options, group, limits));
@@ -283,9 +283,9 @@ function simulation(
 }
 
 /**
- * With the transaction's gas and price, at a node that has its least block. A revert ends an operation that no node has
- * seen, so two must say it where two are configured. Rejects when the chain does not answer, no node has the block, or
- * one provider alone says that it reverts.
+ * Simulates with the transaction's gas and price, at a node that has its least block. A revert ends an operation that
+ * no node has seen, so two must say it where two are configured. Rejects when the chain does not answer, no node has
+ * the block, or one provider alone says that it reverts.
  */
 export async function tryOperation(
   { chain, relayer, signal }: TryOutOptions,

@@ -198,7 +198,7 @@ export function createFlights(options: FlightsOptions) {
 
 export type Flights = ReturnType<typeof createFlights>;
 
-/** Gives the lowest nonce that the chain has not used and no flight holds, so first one that a node refused. */
+/** Gives the lowest nonce that the chain has not used and no flight holds: one that a node refused comes first. */
 export function createNonces() {
   // Null until the chain is asked, and once a third party may have used a nonce.
   let floor: number | null = null;

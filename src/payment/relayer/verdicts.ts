@@ -13,7 +13,7 @@ import type { Job, OperationJob, Transaction } from './transactions.ts';
 const DEAR_PERCENT = 60n;
 /** Percent of its gas that a batch has run out at. */
 const EXHAUSTED_PERCENT = 90n;
-/** Milliseconds. Logs may lag shortly behind the state. Then the job is left to reconciliation. */
+/** Milliseconds, because logs may lag shortly behind the state. After that the job is left to reconciliation. */
 export const UNRESOLVED_MS = 5000;
 
 type Verdict =
@@ -168,7 +168,7 @@ export function banPayer({ state, now }: Turn, { intent }: Job): void {
   ban(state.bans, bytesToHex(intent.authorization.from), now.nowMs);
 }
 
-/** In their order. Jobs that go alone are queued together, and so are those that wait. Returns those to read again. */
+/** Carries out rulings in order; lone jobs are queued together, as are waiting ones. Returns jobs to read again. */
 export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
   const [reread, alone, later]: [Job[], Job[], Job[]] = [[], [], []];
   for (const { job, verdict } of rulings) {
@@ -259,13 +259,13 @@ export function reopen(turn: Turn, { unused, toLookUp }: Sorting): void {
   holdUnresolved(turn, toLookUp);
 }
 
-/** Ends it by the logs, or sends it again. Where they do not show the authorization, its payer becomes a suspect. */
+/** Ends a job by the logs, or sends it again. Where they do not show its authorization, its payer becomes a suspect. */
 export function endMinedAlone(turn: Turn, job: Job, found: Found, block: number): void {
   apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') turn.effects.push({ kind: 'readPayers', jobs: [job], for: { minedAt: block } });
 }
 
-/** Asks for code, the balance at the transaction's block (money may have come back since), and the token, in turn. */
+/** Checks a suspect, in turn: code, the balance at that block (the money may have come back since), the token. */
 export function suspectByCode(turn: Turn, job: Job, reading: Reading | null, block: number): void {
   const judged = judgePayer(job, { hasCode: reading?.hasCode ?? false });
   if (judged === 'ban') banPayer(turn, job);

@@ -14,7 +14,7 @@ import { addressWord, typedDigest, typeHash, word } from './token.ts';
 /** Seconds that clients may sign for, on both rails: 7 days and 100 s, as Circle's batched payments require. */
 export const MAX_TIMEOUT_SECONDS = 604_900;
 
-/** Most seconds for a third party, 10 minutes more for clocks. Without evidence a settlement is unknown until then. */
+/** Longest validity for a third party: 10 minutes more, for clocks. Without evidence it is unknown until it expires. */
 export const MOST_VALIDITY_SECONDS = MAX_TIMEOUT_SECONDS + 600;
 
 /** Seconds beyond the longest handler and settlement: the SDK's own margin (@x402/evm 2.27 `verify`). */
@@ -23,7 +23,7 @@ const MARGIN_SECONDS = 6;
 /** ERC-6492's suffix: the signature of a wallet that is not deployed yet. */
 const ERC6492_SUFFIX = '6492'.repeat(16);
 
-/** A handler and a settlement may take their whole time. What expires before it is mined would only cost gas. */
+/** Seconds that must be left for a whole handler and settlement: one that expires before it is mined only costs gas. */
 export function neededValidity({ handlerTimeoutMs, settleWaitMs }: ServingTimes): number {
   return Math.ceil((handlerTimeoutMs + settleWaitMs) / 1000) + MARGIN_SECONDS;
 }

@@ -40,7 +40,7 @@ export function forBooks(chain: ChainClient): ChainClient {
   };
 }
 
-/** Never rejects. Hashes have 32 bytes. `turn` 0, a second look: what no two of several providers say is `unread`. */
+/** Receipts by hash (32 bytes). Never rejects. `turn` 0 is a second look: what no two of several say is `unread`. */
 export async function readReceipts(
   chain: Pick<ChainClient, 'batch'>,
   transactions: readonly Uint8Array[],

@@ -136,7 +136,7 @@ export function createChainCheck(
     }
   }
 
-  /** Throws PaymentRefused when no money would move. Sender and price are real: a contract could detect others. */
+  /** Throws PaymentRefused if it would move no money. Sender and price are real: a contract could detect others. */
   async function simulate(payment: Pick<Intent, 'authorization' | 'call'>, signal: AbortSignal): Promise<void> {
     const call = { from: sender(), ...simulatedCall(usdc, payment) };
     const tryOut = (given: object) => chain.request('eth_call', [given, 'latest'], { signal });
@@ -171,7 +171,10 @@ export function createChainCheck(
   };
 }
 
-/** Near the agreed head, where there is one: from one provider's block a search may find nothing, or never end. */
+/**
+ * The block where a search would begin: by the agreed head, where there is one. From the block that one provider says
+ * it could find nothing, or take thousands of requests.
+ */
 function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
   const head = agreed.witnesses < 2 ? reading.block : agreed.lastHead();
   if (head === null) throw chainBusy();
@@ -211,8 +214,9 @@ export interface ContractBudget {
 }
 
 /**
- * One for all rails, so that a second way to pay does not double what a client may cause. Payers that have paid before
- * have a part of their own, then the rest; after an uncharged failure (a wrong signature) not in this minute.
+ * The budget of a process. All rails share it, so that a second way to pay does not double what a client may cause.
+ * Payers that have paid before have a part of their own, then the rest. A client gets nothing of that part in the
+ * minute of an uncharged failure, such as a wrong signature.
  */
 export function createContractBudget(clock: Clock): ContractBudget {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
@@ -236,8 +240,11 @@ interface SignatureCheckOptions {
 }
 
 /**
- * The cheapest step first: the native recovery; whether the payer has code, in a shared request; whether such accounts
- * are settled now; its contract's own word (ERC-1271), as often as the budget allows.
+ * Checks that the payer signed, the cheapest step first:
+ * 1. Recover the signer natively. The payer's own key ends the check.
+ * 2. Read whether the payer has code, in a shared request. Refuse one without.
+ * 3. Refuse while accounts with code are not settled.
+ * 4. Ask the payer's contract (ERC-1271), as often as the budget allows.
  */
 export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
@@ -268,11 +275,11 @@ export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode
 }
 
 /**
- * For a rail's own call in a batch. On the embedded network a deposit into a new channel uses 97,504, the first of all
- * 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected.
+ * Gas for a rail's own call in a batch. On the embedded network a deposit into a new channel uses 97,504, the first of
+ * all 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected.
  */
 export const CALL_GAS = 200_000n;
-/** Gas limit of such a call alone: twice that, as a payer at 60 % of the limit is banned (relayer/verdicts.ts). */
+/** Gas limit of such a call alone: twice that, because a payer that uses 60 % of it is banned (relayer/verdicts.ts). */
 export const LONE_CALL_GAS = 2n * CALL_GAS;
 
 /** Settles one payment. `gas`: the limit of a transaction that holds nothing else. */

@@ -51,7 +51,7 @@ const receiptShape = z.object({
   logs: z.array(z.object({ address: account, topics: z.array(word), data })),
 });
 
-/** Null for another answer, and for another transaction's receipt: they prove nothing. */
+/** Reads a node's answer. Null for any but this transaction's receipt, because it proves nothing. */
 export function readReceipt(raw: unknown, hash: string): Receipt | null {
   const parsed = receiptShape.safeParse(raw);
   return parsed.success && parsed.data.transactionHash === hash.toLowerCase() ? parsed.data : null;
@@ -99,7 +99,7 @@ function statementOf(raw: SaidReceipt | null, hash: string): Statement | null {
   }
 }
 
-/** As two providers say; null where `readReceipt` is, while not mined, and where no two agree. Rejects as `request`. */
+/** The receipt by two providers. Null where `readReceipt` is, while not mined, and where no two agree. May reject. */
 export async function receiptOf(
   chain: Pick<ChainClient, 'batch'>,
   hash: string,
@@ -129,8 +129,9 @@ interface LookupOptions {
 const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
 
 /**
- * In USDC base units; null: not paid. So each transfer pays for one authorization. With `passedTo`, a `Transfer(to,
- * passedTo, value)` must follow under the same condition. The logs are read once for any number of authorizations.
+ * What a mined transaction paid for an authorization, in USDC base units; null for nothing. So each transfer pays for
+ * one authorization. With `passedTo`, a `Transfer(to, passedTo, value)` must follow under the same condition. The logs
+ * are read once for any number of authorizations.
  */
 export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
@@ -171,8 +172,8 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
 }
 
 /**
- * The receipt that ends an authorization; null without. A transaction that logs name is a hint: its receipt must show
- * it. The next provider is asked where one names none or a wrong one, or fails. Rejects when all fail.
+ * Finds the receipt that ends an authorization; null without one. The transaction that logs name is a hint: its receipt
+ * must show the end. The next provider is asked where one names none or a wrong one, or fails. Rejects when all fail.
  */
 function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
@@ -202,14 +203,14 @@ function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   };
 }
 
-/** `usdc` in lower case. */
+/** Reads from the chain how authorizations ended. `usdc` in lower case. */
 export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   const endReceipt = createEndReader(chain, usdc);
 
   /**
-   * At one block: `atBlock`, known to be mined, or the head. Providers differ in height: two blocks prove nothing
-   * together. Unused: open, or failed where the block's time is past `validBefore`. Used: the logs have the use or the
-   * cancellation, and that transaction's receipt shows the payment.
+   * All is read at one block: `atBlock`, which is known to be mined, or the head. Answers at two blocks prove nothing
+   * together, because providers differ in height. Unused there: open, or failed if its time is past `validBefore`. Used
+   * there: the logs up to it have the use or the cancellation, and that transaction's receipt shows the payment.
    */
   async function lookup(
     authorization: Authorization,
@@ -231,7 +232,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
     return settledBy(receipt, usdc, authorization) ?? { kind: 'failed', reason: NONCE_USED };
   }
 
-  /** `settled` where the named transaction is mined and paid; null proves nothing. One request; a search takes four. */
+  /** `settled` where a named transaction is mined and paid; null proves nothing. Saves three of a search's requests. */
   async function paidIn(authorization: Authorization, transaction: `0x${string}`): Promise<Outcome | null> {
     const receipt = await receiptOf(chain, transaction, { rank: 'settle' });
     return receipt && settledBy(receipt, usdc, authorization);

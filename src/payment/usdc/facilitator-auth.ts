@@ -16,8 +16,9 @@ import {
 import { addressWord, offChainSeparator, stringWord, typedDigest, typeHash, word } from './token.ts';
 
 // Circle's Facilitator Service, over our own HTTP client: the SDK's refuses answers without `transaction`, which this
-// service sends, and signs no bodies, which a proof needs. A pending settlement is polled by its payment id under our
-// configured URL. An answer's `statusUrl` is not used, because our token would be sent there.
+// service sends, and makes the authentication headers without the body, which a proof must sign. A pending settlement
+// is polled by its payment id under our configured URL. An answer's `statusUrl` is not used, because our token would be
+// sent there.
 
 interface CircleOptions {
   upstream: Upstream;
@@ -47,7 +48,7 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
   }
 
   async function post(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply> {
-    // One identifier a sale, also for the same authorization: Circle repeats its answer for one that it knows.
+    // Each sale has its own, also with the same authorization: Circle repeats its answer for one that it knows.
     const extensions = { 'payment-identifier': { info: { required: false, id: `percall-${id}` } } };
     const paymentPayload = { ...request.paymentPayload, extensions };
     const body = JSON.stringify({ ...request, x402Version: 2, paymentPayload });

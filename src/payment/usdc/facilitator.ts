@@ -157,7 +157,10 @@ const reply = z.object({
     .catch(null),
 });
 
-/** Anything not plainly meant is `unclear`: statuses from 500 on, another shape or network, and unknown error codes. */
+/**
+ * `unclear` unless it is plainly a success, a pending settlement, a used nonce or a refusal before any broadcast: so
+ * for statuses from 500 on, another shape or network, and unknown error codes.
+ */
 export function readReply(status: number, body: unknown, network: string): SettleReply {
   if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}`, isTransport: true };
   const parsed = reply.safeParse(body);
@@ -195,7 +198,7 @@ export interface SettleRequest {
   readonly paymentRequirements: PaymentRequirements;
 }
 
-/** The same after a restart, and silent about what was bought. The resource is our price list: Circle requires one. */
+/** Alike after a restart, and silent about what was bought. Its resource is our price list: Circle requires one. */
 export function settleRequest(authorization: Authorization, terms: RequestTerms): SettleRequest {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
   const paymentRequirements: PaymentRequirements = {

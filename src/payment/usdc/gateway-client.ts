@@ -210,7 +210,7 @@ const LONGEST_AGAIN_MS = 3_600_000;
 const MAX_CHECKS = 750;
 const HASH = /^0x[0-9a-f]{64}$/i;
 
-/** Rounds never overlap. A transfer that fails after it was accepted has cost us an answer, so that is an error. */
+/** Rounds never overlap. A transfer that fails after its acceptance has cost us an answer: it is logged as an error. */
 export function createGatewayBatches({ client, store, clock, log }: GatewayBatchesOptions) {
   let working: Promise<void> | null = null;
 

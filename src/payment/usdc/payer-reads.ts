@@ -13,7 +13,7 @@ import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 // limits. What is remembered of them: who held too little, for some seconds, and whose settlements cost and move
 // nothing, for a day. And what counts as a revert.
 
-/** Creation code of `PayerReader.sol`, which says how it answers. An `eth_call` without `to` runs it undeployed. */
+/** Creation code of `PayerReader.sol`, which documents the answer. An `eth_call` without `to` runs it undeployed. */
 export const PAYER_READER_CODE =
   '0x608060405234801561000f575f5ffd5b5060405161040b38038061040b83398101604081905261002e916102e5565b5f8151600161003d91906103d1565b6001600160401b0381111561005457610054610279565b60405190808252806020026020018201604052801561007d578160200160208202803683370190505b50905043815f81518110610093576100936103f6565b60209081029190910101525f5b8251811015610101576100d2848483815181106100bf576100bf6103f6565b602002602001015161010d60201b60201c565b826100de8360016103d1565b815181106100ee576100ee6103f6565b60209081029190910101526001016100a0565b50602081510260208201f35b805160208201516040516001600160a01b03909216602483015260448201525f908190819061016e90869060640160408051601f198184030181529190526020810180516001600160e01b039081166374a5008160e11b1790915261023516565b85516040516001600160a01b03909116602482015291935091505f9081906101c890889060440160408051601f198184030181529190526020810180516001600160e01b039081166370a0823160e01b1790915261023516565b909250905060086001600160f81b0382116101e357816101ec565b6001600160f81b035b901b94508380156101fa5750815b15610206576001851794505b8215610213576002851794505b85516001600160a01b03163b1561022b576004851794505b5050505092915050565b5f5f60205f8451602086018762015f90fa601f3d11169150811561025757505f515b9250929050565b80516001600160a01b0381168114610274575f5ffd5b919050565b634e487b7160e01b5f52604160045260245ffd5b604080519081016001600160401b03811182821017156102af576102af610279565b60405290565b604051601f8201601f191681016001600160401b03811182821017156102dd576102dd610279565b604052919050565b5f5f604083850312156102f6575f5ffd5b6102ff8361025e565b60208401519092506001600160401b0381111561031a575f5ffd5b8301601f8101851361032a575f5ffd5b80516001600160401b0381111561034357610343610279565b61035260208260051b016102b5565b8082825260208201915060208360061b850101925087831115610373575f5ffd5b6020840193505b828410156103c35760408489031215610391575f5ffd5b61039961028d565b6103a28561025e565b8152602085015160208201528083525060208201915060408401935061037a565b809450505050509250929050565b808201808211156103f057634e487b7160e01b5f52601160045260245ffd5b92915050565b634e487b7160e01b5f52603260045260245ffdfe';
 
@@ -23,7 +23,7 @@ const PLACES = 4096;
 const WAIT_MS = 3000;
 /** Sizes only the queue: what half of the providers' rate reads within WAIT_MS. Requests wait for rank `offer`. */
 const QUEUE_RATE_SHARE = 0.5;
-/** 10,639 bytes with the code, of EIP-3860's 49,152, and some 3M gas of the 30M that public nodes allow for a call. */
+/** Payers of a request: 10,639 bytes of EIP-3860's 49,152, and about 3M gas of the 30M that public nodes allow. */
 const MOST_PAYERS = 150;
 /** Payers of one JSON-RPC batch: the block's header and three calls for each, of the 100 that nodes take. */
 const MOST_IN_BATCH = 33;
@@ -53,9 +53,9 @@ export interface PayerReading {
 }
 
 /**
- * One request for many payers, so requests do not grow with the buyers; a JSON-RPC batch where a node refuses a call
- * without `to`. Throws UpstreamFailed: for one payer without the token's answer, for all when the chain does not
- * answer.
+ * Reads concurrent payers in one request, so that requests do not grow with the buyers; in a JSON-RPC batch where a
+ * node refuses a call without `to`. Throws UpstreamFailed for a payer without the token's answer, and for all waiting
+ * ones when the chain does not answer.
  */
 export function createPayerReader(
   chain: ChainClient,
@@ -66,7 +66,7 @@ export function createPayerReader(
   return createSharedReads({ ask, ...times });
 }
 
-/** For unverified payers, who take turns. Throws Unavailable (`chain_busy`) at once without a place. */
+/** Reads unverified payers; clients take turns. Throws Unavailable (`chain_busy`) at once where there is no place. */
 export function createAdmissionReader(
   chain: ChainClient,
   usdc: `0x${string}`,
@@ -215,7 +215,7 @@ export function bannedPayers(bans: Bans, nowMs: number): string[] {
   return [...bans.keys()].filter((payer) => isBanned(bans, payer, nowMs));
 }
 
-/** For settlements that moved nothing or took most of their gas. In memory: a restart costs a transaction per payer. */
+/** Bans for settlements that move nothing or use most of their gas. In memory: a restart costs a transaction each. */
 export function createPayerBans(clock: Clock) {
   const bans: Bans = new Map();
   return {

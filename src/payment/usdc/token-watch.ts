@@ -26,8 +26,8 @@ const ENOUGH = 2;
 
 export interface TokenWatch {
   /**
-   * Tests now; concurrent callers share a test. False once the token refuses. Never rejects: without an answer, or where
-   * one of several providers alone says that it refuses, the last result stays.
+   * Tests now; concurrent callers share a test. False once the token refuses. Never rejects: without an answer, or
+   * where one of several providers alone says that it refuses, the last result stays.
    */
   check(): Promise<boolean>;
   /** Tests once per CALM_MS, and at each call while the token refuses. */

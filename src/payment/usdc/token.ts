@@ -12,7 +12,6 @@ const abi = parseAbi([
   'function transfer(address to, uint256 value) returns (bool)',
 ]);
 
-// What the token's contract takes and logs, written as bytes: calldata, words, and EIP-712 digests.
 /** The EIP-712 name and version of USDC on Arc (not "USD Coin"). The other members are the chain and the contract. */
 export const USDC_DOMAIN = { name: 'USDC', version: '2' } as const;
 
@@ -26,7 +25,10 @@ export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b343839
 /** keccak256 of `Transfer(address,address,uint256)` (ERC-20). */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** A lone settlement. A plain account's uses about 0.11M on Arc; the rest is for smart wallets. Unused gas is free. */
+/**
+ * Gas limit of a lone settlement: about 0.11M for a plain account on Arc (facts of the live chain), the rest for a
+ * smart wallet's signature check. Only used gas is paid for.
+ */
 export const SETTLE_GAS = 300_000n;
 
 const TERMS = 'address,address,uint256,uint256,uint256,bytes32';
