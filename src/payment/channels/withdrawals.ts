@@ -40,7 +40,7 @@ function compareStates(each: readonly ChannelStates[], count: number, witnesses:
 const textOf = (state: ChannelState | null | undefined): string =>
   JSON.stringify(state ?? null, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
 
-/** Reads at the agreed head. Undefined where no two say the same of a channel; if that is so of all, rejects as `read`. */
+/** Reads at the agreed head. Undefined where no two say the same of a channel; where so of all, rejects as `read`. */
 export async function readByTwo(
   reader: Pick<ChannelReader, 'read' | 'readEach'>,
   { agreed }: Pick<ChainClient, 'agreed'>,
