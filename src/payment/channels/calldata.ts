@@ -173,7 +173,7 @@ type ChannelEvent =
   | { readonly kind: 'Settled'; readonly receiver: Uint8Array; readonly token: Uint8Array; readonly amount: bigint }
   | { readonly kind: 'Refunded'; readonly channelId: Uint8Array; readonly amount: bigint };
 
-/** In their order; none if it reverted. Events name only a channel's id: the caller compares it with its own ids. */
+/** Claims, sweeps and refunds in order; none if it reverted. They name only an id, which the caller compares. */
 export function channelEvents({ status, logs }: Pick<MinedTransaction, 'status' | 'logs'>): ChannelEvent[] {
   if (status !== '0x1') return [];
   return logs.flatMap((log) => {

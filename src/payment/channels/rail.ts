@@ -196,7 +196,7 @@ const SENTENCES: RefusalSentences = {
   refund_transaction_failed: 'The refund moved no money. Ask for it again later, or withdraw from the contract.',
 };
 
-/** By the scheme's reasons. */
+/** A sentence for each reason of the scheme that this rail gives. */
 const CHANNEL_REFUSALS: RefusalSentences = Object.fromEntries(
   Object.entries(SENTENCES).map(([name, sentence]) => [reason(name), sentence]),
 );

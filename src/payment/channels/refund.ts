@@ -177,8 +177,8 @@ export function checkBought({ charged }: Pick<Channel, 'charged'>): void {
 }
 
 /**
- * In base units; `asked` null means all that is left. Throws PaymentRefused when that is not worth its gas
- * (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
+ * What goes back, in base units; `asked` null means all that is left. Throws PaymentRefused when that is not worth its
+ * gas (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
  */
 export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>, asked: bigint | null): bigint {
   const left = state.balance - charged;
@@ -218,8 +218,8 @@ interface Asking {
 }
 
 /**
- * Refunds of a day by signer, client, IPv6 /48 and in all. A day begins with its first. The counts are in memory and
- * lost at a restart: they protect gas and not sales.
+ * Counts a day's refunds by signer, client, IPv6 /48 and in all. A day begins with its first. The counts are in memory
+ * and lost at a restart: they protect gas and not sales.
  */
 export function createRefundLimits(clock: Clock) {
   const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);

@@ -138,7 +138,7 @@ const EXPIRY_MARGIN_SECONDS = 60n;
 /** The Gateway reports no block. Block 0 of the chain holds no payment. */
 const NO_BLOCK = 0;
 
-/** Paid is what the Gateway has accepted: the payer's balance is locked from then on, and the Gateway guarantees it. */
+/** Paid is what the Gateway has accepted: then the payer's balance is locked, and the Gateway guarantees the batch. */
 export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, network: string, clock: Clock) {
   /**
    * The transfer with this payer and nonce; unknown for several, another one, or an unreadable amount. None: open, or
