@@ -48,7 +48,7 @@ export function shortfallOf({ charged, writtenOff, state: { balance, totalClaime
   return missing > 0n ? missing : 0n;
 }
 
-/** Claims what the balance covers; null without that or a voucher. It was charged to its ceiling: both are `charged`. */
+/** Claims what the balance covers; null without that or a voucher. A voucher's ceiling is its channel's `charged`. */
 export function rowOf(channel: Channel): ClaimRow | null {
   const { charged, signature, state } = channel;
   const totalClaimed = least(charged, state.balance);
