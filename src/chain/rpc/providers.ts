@@ -3,52 +3,37 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ChainLog } from './heads.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall, readAnswers } from './wire.ts';
 
-/** A provider and its state. */
+// The providers of one chain, and how each is asked:
+// 1. the pool puts them in order: the healthy ones as the operator listed them, then those held back;
+// 2. a provider must have reported our chain id before it is asked, and again after each failure;
+// 3. a request goes over the provider's own connections, under one time-out;
+// 4. its refusals alone teach how many requests a second it accepts.
+
 export interface PooledProvider {
   readonly provider: Provider;
-  /** How many requests the provider accepts. */
   readonly allowance: Allowance;
-  /** Methods that the provider reported not to have, each with the time from which it is asked again. */
+  /** Methods that it reported not to have, each with the time from which it is asked again. */
   readonly lacking: Map<string, number>;
   /** True when its chain id was right and it has not failed since. A rate limit does not count as a failure here. */
   verified: boolean;
   wrongChain: boolean;
   failures: number;
-  /** Until then the provider is asked after the healthy ones. A provider of another chain is not checked again before. */
+  /** Until then it is asked after the healthy ones. A provider of another chain is not checked again before. */
   heldBackUntilMs: number;
-  /** Whether its head is far from the one that others agree on. It is then asked after them. */
+  /** Whether its head is far from the agreed one. It is then asked after the others. */
   isOffHead: boolean;
-  /** Until then it is asked after the others, because it alone made a statement. */
+  /** Until then it is asked after the others, because no other confirmed its statement. */
   doubtedUntilMs: number;
-  /** When it answered last, in Unix milliseconds. */
   answeredMs: number;
   checking: Promise<void> | undefined;
 }
 
-/** Back-off of a failing provider: doubled with each failure in a row, from 1 s to half a minute. */
-const BACK_OFF_MS = 1000;
-const MAX_BACK_OFF_MS = 30_000;
-/** How often a provider of another chain is checked again. */
-const WRONG_CHAIN_RETRY_MS = 300_000;
-/** How long a provider is not asked for a method that it lacks: long enough to cost nothing, short enough to notice an upgrade. */
-const LACKING_RETRY_MS = 600_000;
-
-/** The chain that a provider must serve before it is used. */
-interface ChainIdentity {
-  readonly chainId: number;
-  readonly genesisHash: `0x${string}` | undefined;
-}
-
-/** The providers, with the rule that decides which is asked first. */
 export interface ProviderPool {
   /** All of them, in the operator's order. */
   readonly entries: readonly PooledProvider[];
-  /**
-   * The providers to ask, best first and begun at the `turn`th, without those that serve another chain or are set
-   * apart.
-   */
+  /** Those to ask, best first and begun at the `turn`th. Those of another chain or set apart are left out. */
   inOrder(turn?: number): PooledProvider[];
-  /** Asks one provider, once its chain id is verified, and notes success or failure. Throws ProviderFailure, or the signal's reason. */
+  /** Asks one once its chain id is verified, and notes the outcome. Throws ProviderFailure, or the signal's reason. */
   call(entry: PooledProvider, calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   /** Notes a failure that `call` could not see (a call of a batch that was refused by a limit). */
   failed(entry: PooledProvider, failure: ProviderFailure): void;
@@ -59,16 +44,23 @@ export interface ProviderPool {
   check(): Promise<boolean>;
 }
 
+interface ChainIdentity {
+  readonly chainId: number;
+  readonly genesisHash: `0x${string}` | undefined;
+}
+
 interface PoolHooks {
-  /** Whether the provider of this host is set apart. */
   isApart?(host: string): boolean;
-  /** Called for each HTTP request to the provider of this host. */
+  /** Called for each HTTP request. */
   onRequest?(host: string): void;
 }
 
+/** How long a provider is not asked for a method that it lacks: it costs nothing, and an upgrade is noticed. */
+const LACKING_RETRY_MS = 600_000;
+
 /**
  * Invariant: after a failure, no call reaches a provider before it has reported the wanted chain id again.
- * A failed provider is checked in the background before it is asked first again, so that no buyer waits for its time-out.
+ * A failed provider is checked in the background before it is asked first again: no buyer waits for its time-out.
  */
 export function createProviderPool(
   providers: readonly Provider[],
@@ -158,12 +150,13 @@ function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: num
   log.warn({ provider: entry.provider.origin, reason: failure.message }, `chain provider ${consequence}`);
 }
 
-function noteSuccess(entry: PooledProvider, log: ChainLog): void {
-  if (entry.failures > 0) log.info({ provider: entry.provider.origin }, 'chain provider answers again');
-  Object.assign(entry, { failures: 0, heldBackUntilMs: 0, wrongChain: false });
-}
+/** Back-off of a failing provider: doubled with each failure in a row, from 1 s to half a minute. */
+const BACK_OFF_MS = 1000;
+const MAX_BACK_OFF_MS = 30_000;
+/** How often a provider of another chain is checked again. */
+const WRONG_CHAIN_RETRY_MS = 300_000;
 
-/** Counts a failure. Returns false when the provider was held back already, so that requests which fail together count once. */
+/** Counts a failure; false when the provider was held back already, because requests that fail together count once. */
 function countFailure(entry: PooledProvider, kind: FailureKind, nowMs: number): boolean {
   const wrongChain = kind === 'wrongChain';
   entry.verified = false;
@@ -175,28 +168,9 @@ function countFailure(entry: PooledProvider, kind: FailureKind, nowMs: number): 
   return true;
 }
 
-/** Healthy providers in the operator's order, then those held back. Calls `probe` for each failed provider whose back-off is over. */
-function ordered(
-  entries: readonly PooledProvider[],
-  nowMs: number,
-  probe: (entry: PooledProvider) => void,
-): PooledProvider[] {
-  const healthy: PooledProvider[] = [];
-  const behind: PooledProvider[] = [];
-  for (const entry of entries) {
-    const unproven = entry.failures > 0 && !entry.verified;
-    const due = nowMs >= entry.heldBackUntilMs;
-    const isDoubted = entry.isOffHead || nowMs < entry.doubtedUntilMs;
-    if (unproven && due && entry.checking === undefined) probe(entry);
-    if (entry.wrongChain) continue;
-    (due && !unproven && !isDoubted ? healthy : behind).push(entry);
-  }
-  return behind.length === 0 ? healthy : [...healthy, ...behind];
-}
-
-function begunAt(turn: number, entries: PooledProvider[]): PooledProvider[] {
-  const start = entries.length === 0 ? 0 : turn % entries.length;
-  return start === 0 ? entries : [...entries.slice(start), ...entries.slice(0, start)];
+function noteSuccess(entry: PooledProvider, log: ChainLog): void {
+  if (entry.failures > 0) log.info({ provider: entry.provider.origin }, 'chain provider answers again');
+  Object.assign(entry, { failures: 0, heldBackUntilMs: 0, wrongChain: false });
 }
 
 async function identify(provider: Provider, { chainId, genesisHash }: ChainIdentity): Promise<void> {
@@ -226,6 +200,30 @@ function resultOf(answer: Answer | undefined, missing: string): unknown {
     : new ProviderFailure('malformed', missing);
 }
 
+/** Healthy providers in the operator's order, then those held back. A failed one whose back-off is over is probed. */
+function ordered(
+  entries: readonly PooledProvider[],
+  nowMs: number,
+  probe: (entry: PooledProvider) => void,
+): PooledProvider[] {
+  const healthy: PooledProvider[] = [];
+  const behind: PooledProvider[] = [];
+  for (const entry of entries) {
+    const unproven = entry.failures > 0 && !entry.verified;
+    const due = nowMs >= entry.heldBackUntilMs;
+    const isDoubted = entry.isOffHead || nowMs < entry.doubtedUntilMs;
+    if (unproven && due && entry.checking === undefined) probe(entry);
+    if (entry.wrongChain) continue;
+    (due && !unproven && !isDoubted ? healthy : behind).push(entry);
+  }
+  return behind.length === 0 ? healthy : [...healthy, ...behind];
+}
+
+function begunAt(turn: number, entries: PooledProvider[]): PooledProvider[] {
+  const start = entries.length === 0 ? 0 : turn % entries.length;
+  return start === 0 ? entries : [...entries.slice(start), ...entries.slice(0, start)];
+}
+
 /** Waits for a task that several callers share. The caller's abort ends the wait, not the task. */
 async function untilAborted(task: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (signal === undefined) return task;
@@ -244,11 +242,11 @@ async function untilAborted(task: Promise<void>, signal: AbortSignal | undefined
 
 /** One JSON-RPC endpoint, over its own keep-alive connections. */
 export interface Provider {
-  /** Scheme and host. Only this part of the URL may be published, because the path may hold a key. */
+  /** Scheme and host. Nothing else of the URL may be published, because the path may hold a key. */
   readonly origin: string;
   /** The host, with its port where the URL names one. Two URLs of one host are one witness. */
   readonly host: string;
-  /** Sends one HTTP request for one or more calls, and returns the answers in their order. Throws ProviderFailure when there is no usable answer. */
+  /** By one HTTP request; the answers come in the calls' order. Throws ProviderFailure without a usable answer. */
   call(calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   close(): Promise<void>;
 }
@@ -257,12 +255,12 @@ export interface Provider {
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 /** More parallel requests than this are queued. Public endpoints limit long before. */
 const MAX_CONNECTIONS = 32;
-/** Longer than undici's default of 4 s, to save TLS handshakes between calls. When a server closes earlier, `withOneRetry` repeats the request. */
+/** Above undici's 4 s, to save TLS handshakes. Where a server closes earlier, `withOneRetry` repeats the request. */
 const KEEP_ALIVE_MS = 30_000;
 /** Some endpoints answer 403 to agents that do not look like a browser. */
 const USER_AGENT = 'Mozilla/5.0 (compatible; percall)';
 
-/** Opens nothing until the first call. `timeoutMs` bounds a request from its start to the last byte of its answer. */
+/** Opens nothing until the first call. `timeoutMs` bounds a request, from its start to its answer's last byte. */
 export function createProvider(url: string, timeoutMs: number): Provider {
   const { origin, host, pathname, search, username, password } = new URL(url);
   const pool = new Pool(origin, {
@@ -301,7 +299,7 @@ export function createProvider(url: string, timeoutMs: number): Provider {
   };
 }
 
-/** Runs `task` under the time-out and the caller's signal. Rethrows the caller's abort; any other error becomes a ProviderFailure. */
+/** Runs `task` under the time-out and the caller's signal. Any error but the caller's abort is a ProviderFailure. */
 async function withinTime<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,
@@ -328,7 +326,7 @@ async function withinTime<T>(
 const RESETS = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
- * Repeats a request once when its connection was reset. A healthy server may close an idle connection just as we write to it.
+ * Repeats a request once when its connection was reset: a healthy server may close an idle one just as we write to it.
  * Safe for every method that we use: reads change nothing, and a raw transaction sent twice is the same transaction.
  */
 async function withOneRetry<T>(task: () => Promise<T>): Promise<T> {
@@ -357,9 +355,22 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The lowest rate, in requests a second. It is above zero, because only a request shows that a provider has recovered. */
+/** How many requests a provider accepts, learned from its refusals alone. */
+export interface Allowance {
+  /** Requests that may be sent now. Infinite while no limit is known: before a refusal, and above 100 a second. */
+  free(): number;
+  /** The most that `free` can be. */
+  burst(): number;
+  /** Estimated requests a second. Infinite while no limit is known. */
+  rate(): number;
+  /** Counts a request that is sent, allowed or not. */
+  spend(): void;
+  refused(): void;
+}
+
+/** The lowest rate, in requests a second: above zero, because only a request shows that a provider has recovered. */
 const LEAST = 0.2;
-/** Requests a second above which a learned limit is dropped. No public endpoint is known to have a higher limit; an operator's own node has none. */
+/** A learned rate above this, in requests a second, is dropped: no public endpoint is known to have a higher limit. */
 const MOST = 100;
 /** Factors of the rate: after a refusal, at most once a second, and after QUIET_MS without one. */
 const FEWER = 0.8;
@@ -369,27 +380,11 @@ const SECOND_MS = 1000;
 /** The bucket holds half a second's requests. */
 const BURST_SECONDS = 0.5;
 
-/** How many requests a provider accepts, learned from its refusals alone. */
-export interface Allowance {
-  /** Requests that may be sent now. Infinite while no limit is known: before the first refusal, and after the rate grew past 100 a second. */
-  free(): number;
-  /** The most that `free` can be. */
-  burst(): number;
-  /** Estimated requests a second that the provider accepts. Infinite while no limit is known. */
-  rate(): number;
-  /** Counts a request that is sent, allowed or not. */
-  spend(): void;
-  /** The provider refused a request because there were too many. */
-  refused(): void;
-}
-
 /**
- * A token bucket whose rate is learned from refusals.
+ * A token bucket. Public endpoints publish no limits (Arc's takes about 2 requests a second): refusals teach its rate.
  * - The first refusal sets it to the requests of the last second that were not refused.
- * - Each later refusal, at most one a second, lowers it by a fifth, but never below what the provider has served in the last second.
+ * - A later one, at most one a second, lowers it by a fifth, but not below what was served in the last second.
  * - Two seconds without a refusal raise it by a quarter.
- *
- * Public endpoints publish no limits (Arc's takes about 2 requests a second).
  */
 export function createAllowance(clock: Clock): Allowance {
   let rate = Number.POSITIVE_INFINITY;
@@ -405,7 +400,7 @@ export function createAllowance(clock: Clock): Allowance {
   const burst = (): number => Math.max(1, rate * BURST_SECONDS);
 
   function grow(now: number): void {
-    // A slow provider gets the time of two requests, because fewer requests show nothing about its limit.
+    // A slow provider gets the time of two requests: fewer show nothing about its limit.
     if (now - changedMs < Math.max(QUIET_MS, (2 * SECOND_MS) / rate)) return;
     rate = rate * MORE > MOST ? Number.POSITIVE_INFINITY : rate * MORE;
     changedMs = now;
@@ -430,7 +425,7 @@ export function createAllowance(clock: Clock): Allowance {
       fill(now);
       level -= 1;
       sent.push(now);
-      // Bounds memory. At 201 entries the oldest 101 are dropped, so a rate learned from more is between 99 and 199.
+      // Bounds memory. At 201 entries the oldest 101 go, so a rate learned from more is between 99 and 199.
       if (sent.length > 2 * MOST) sent = sent.slice(-MOST);
     },
     refused() {
@@ -440,7 +435,6 @@ export function createAllowance(clock: Clock): Allowance {
       // Refusals within one second change the rate once.
       if (rate === Number.POSITIVE_INFINITY || now - changedMs >= SECOND_MS) [before, changedMs] = [rate, now];
       const borne = sent.length - refusals.length;
-      // Never below what the provider has served in the last second.
       const learned = before === Number.POSITIVE_INFINITY ? Math.max(1, borne) : Math.max(LEAST, borne, before * FEWER);
       rate = Math.min(rate, learned);
       [level, filledMs] = [0, now];
@@ -448,7 +442,6 @@ export function createAllowance(clock: Clock): Allowance {
   };
 }
 
-/** Those of the given times that lie in the second before `now`. */
 function lastSecond(times: readonly number[], now: number): number[] {
   return times.filter((atMs) => now - atMs < SECOND_MS);
 }
