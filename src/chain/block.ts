@@ -27,6 +27,9 @@ import {
 } from './rpc/wire.ts';
 import { kindOf, type TransactionKind } from './transaction.ts';
 
+// A block as nodes report it: its header alone, by a schema; whole, with transactions and receipts; and the logs of a
+// span. The latter two are checked against each other. A reader throws Contradiction where they cannot all be true.
+
 const headerSchema = z
   .object({
     number: index,
@@ -48,12 +51,12 @@ const headerSchema = z
 /** A block without its transactions; `at` in Unix seconds (on Arc two or three neighbours share one). */
 export type Header = z.output<typeof headerSchema>;
 
-/** The call that reads one header, for use inside a larger batch. */
+/** For use inside a larger batch. */
 export function headerCall(block: number | 'latest'): RpcCall {
   return { method: 'eth_getBlockByNumber', params: [block === 'latest' ? block : toQuantity(block), false] };
 }
 
-/** The header that answers `headerCall`. Throws UpstreamFailed when the node lacks the block, because callers only ask for blocks that exist. */
+/** The answer to `headerCall`. Throws UpstreamFailed when the node lacks the block: callers ask for existing ones. */
 export function readHeader(outcome: RpcOutcome | undefined, block: number | 'latest'): Header {
   return readOutcome(outcome, headerSchema, `block ${block}`);
 }
@@ -79,21 +82,20 @@ const headers = createSingleFlight<Header, ChainClient>();
 const numbers = createSingleFlight<number, ChainClient>();
 
 /**
- * The newest block, by one request of a chain client for all callers that ask while it is under way: answers of the same moment need not cost the
- * chain one each. The request belongs to all its callers. It goes on when one caller leaves, and its failure reaches all of them.
+ * The newest block, by one request for all callers that ask while it is under way: answers of one moment need not cost
+ * one each. The request goes on when a caller leaves, and its failure reaches all of them.
  */
 export function readNewestHeader(chain: ChainClient): Promise<Header> {
   return headers(chain, undefined, () => readLatestHeader(chain, {}));
 }
 
-/** The number of the newest block, at which the reads of one answer are then pinned; shared in the same way. */
+/** The newest block's number, at which the reads of one answer are then pinned; one request for all callers too. */
 export function readNewestNumber(chain: ChainClient): Promise<number> {
   return numbers(chain, undefined, () => readBlockNumber(chain, {}));
 }
 
 type Hex = `0x${string}`;
 
-/** A header with its link to the block before. */
 export interface LinkedHeader extends Header {
   readonly hash: Hex;
   readonly parentHash: Hex;
@@ -107,57 +109,27 @@ interface BlockTransaction {
   readonly input: Hex;
 }
 
-/** A contract that a transaction created. */
-export interface Creation {
-  readonly address: Hex;
-  readonly deployer: Hex;
-  readonly transactionHash: Hex;
-}
-
-/** What a successful transaction cost. */
-export interface TransactionCost {
-  readonly kind: TransactionKind;
-  readonly gasUsed: number;
-  /** Per gas, in wei, priority fee included. */
-  readonly effectiveGasPrice: bigint;
-}
-
-/** What was read from the receipts of a block. */
-export interface BlockReceipts {
-  readonly created: readonly Creation[];
-  readonly costs: readonly TransactionCost[];
-  /** The logs whose first topic the caller asked for, in the block's order. */
-  readonly logs: readonly BlockLog[];
-}
-
-/** A block with its transactions. */
 export interface FullBlock {
   readonly header: LinkedHeader;
   readonly transactions: readonly BlockTransaction[];
 }
 
-/** The call for a block with whole transactions. */
 export const fullBlockCall = (block: number): RpcCall => ({
   method: 'eth_getBlockByNumber',
   params: [toQuantity(block), true],
 });
-/** The call for all receipts of a block. Not every node has this method. */
+/** Not every node has this method. */
 export const blockReceiptsCall = (block: number): RpcCall => ({
   method: 'eth_getBlockReceipts',
   params: [toQuantity(block)],
 });
-/** The call for one receipt. */
-export const receiptCall = (transaction: Hex): RpcCall => ({
-  method: 'eth_getTransactionReceipt',
-  params: [transaction],
-});
 
-/** Reads a header with its parent hash; `transactions` may be hashes or whole. Throws Contradiction when it is another block than `number`. */
+/** Reads a header; its `transactions` may be hashes or whole. Throws Contradiction when it is another block. */
 export function readLinkedHeader(outcome: RpcOutcome | undefined, number: number | 'latest'): LinkedHeader {
   return toHeader(blockFields(outcome, number), number);
 }
 
-/** Reads a block with whole transactions. Throws Contradiction when it is another block, or when a transaction names another block. */
+/** Reads a whole block. Throws Contradiction when it is another block, or a transaction names another one. */
 export function readFullBlock(outcome: RpcOutcome | undefined, number: number): FullBlock {
   const fields = blockFields(outcome, number);
   const header = toHeader(fields, number);
@@ -196,6 +168,26 @@ function toHeader(fields: Fields, wanted: number | 'latest'): LinkedHeader {
     baseFeeWei: fields.baseFeePerGas == null ? null : bigintOf(fields.baseFeePerGas, 'baseFeePerGas'),
     transactionCount: listOf(fields.transactions, 'transactions').length,
   };
+}
+
+export interface Creation {
+  readonly address: Hex;
+  readonly deployer: Hex;
+  readonly transactionHash: Hex;
+}
+
+export interface TransactionCost {
+  readonly kind: TransactionKind;
+  readonly gasUsed: number;
+  /** Per gas, in wei, priority fee included. */
+  readonly effectiveGasPrice: bigint;
+}
+
+export interface BlockReceipts {
+  readonly created: readonly Creation[];
+  readonly costs: readonly TransactionCost[];
+  /** The logs whose first topic the caller asked for, in the block's order. */
+  readonly logs: readonly BlockLog[];
 }
 
 /**
@@ -240,7 +232,7 @@ export function readBlockReceipts(
   return { created, costs, logs };
 }
 
-/** The contract that a transaction created, from its own receipt. Null when the transaction created none or failed. */
+/** The contract that a transaction created, from its own receipt. Null when it created none or failed. */
 export function readReceiptCreation(
   outcome: RpcOutcome | undefined,
   header: LinkedHeader,
@@ -280,10 +272,8 @@ export interface LogQuery {
 
 /** Blocks of one eth_getLogs: public nodes refuse 10,000 and more. On Arc these are 83 minutes. */
 export const MAX_LOG_SPAN = 9_999;
-/** Some nodes cut large answers to this many logs and do not say so (measured on Arc's public endpoints). */
-const ANSWER_CAP = 20_000;
 
-/** The call for the logs of blocks `from` to `to`, both included. */
+/** For blocks `from` to `to`, both included. */
 export function logsCall({ addresses, topics }: LogQuery, from: number, to: number): RpcCall {
   const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
   return { method: 'eth_getLogs', params: [{ ...range, ...(addresses.length > 0 && { address: addresses }), topics }] };
@@ -297,8 +287,11 @@ export interface KnownBlocks {
   hashOf(block: number): Hex | null;
 }
 
+/** Some nodes silently cut large answers to this many logs (measured on Arc's public endpoints). */
+const ANSWER_CAP = 20_000;
+
 /**
- * Reads the logs of a span in order. Returns null when the node refuses the span or may have cut its answer; the caller may try a shorter span.
+ * Reads the logs of a span in order. Null when the node refuses the span or may have cut its answer: try a shorter one.
  * A log's own `blockTimestamp` takes precedence over `atOf`, which may be interpolated.
  */
 export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hashOf }: KnownBlocks): BlockLog[] | null {

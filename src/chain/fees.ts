@@ -13,7 +13,44 @@ import {
   toQuantity,
 } from './rpc/wire.ts';
 
-// Arc's base fee rule and mainnet parameters: the node's source, as `arc.md` of the project's facts (1.6) copies it.
+// Base fees:
+// 1. the next block's, which Arc announces in the header, and EIP-1559's rule estimates elsewhere;
+// 2. the rules by which a chain moves its fee, and the outlook that they give over an hour;
+// 3. those of past blocks from fee history: a window before the head, and a span that is checked for the collector.
+
+/** A base fee in wei; `exact` when the chain itself announced it. */
+export interface NextBaseFee {
+  readonly wei: bigint;
+  readonly exact: boolean;
+}
+
+/** The header's own base fee. Throws UpstreamFailed for one from before EIP-1559: such chains are not supported. */
+export function baseFeeOf(header: Header): bigint {
+  if (header.baseFeeWei === null) throw new UpstreamFailed('chain', `block ${header.number} has no base fee`);
+  return header.baseFeeWei;
+}
+
+/** On Arc the header's extra data is the next base fee as 8 bytes, big-endian. */
+const ARC_EXTRA_DATA = /^0x[0-9a-fA-F]{16}$/;
+
+/**
+ * The base fee of the block after `header`: exact on Arc. Elsewhere EIP-1559's rule gives an estimate (`exact: false`),
+ * because a chain may have a rule of its own.
+ */
+export function nextBaseFee(header: Header): NextBaseFee {
+  if (ARC_EXTRA_DATA.test(header.extraData)) {
+    const announced = BigInt(header.extraData);
+    // Arc's fees never fall below 1 wei, so a zero here is not a fee.
+    if (announced > 0n) return { wei: announced, exact: true };
+  }
+  return { wei: nextByEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit), exact: false };
+}
+
+export function nextByEip1559(baseFee: bigint, gasUsed: bigint, gasLimit: bigint): bigint {
+  return eip1559Rule({ gasLimit, floor: 0n })({ baseFee, smoothed: 0n }, gasUsed).baseFee;
+}
+
+// Arc's rule and mainnet parameters: the node's source, as `arc.md` of the project's facts (1.6) copies it.
 
 const GWEI = 1_000_000_000n;
 /** Weight of the newest block in the smoothed use of gas, in percent. */
@@ -36,7 +73,6 @@ interface FeeState {
 /** How a chain moves its base fee after a block that used `gasUsed`. */
 type FeeRule = (state: FeeState, gasUsed: bigint) => FeeState;
 
-/** The limits that a rule works within. */
 interface FeeBounds {
   readonly gasLimit: bigint;
   /** The lowest base fee of the chain, in wei. */
@@ -45,7 +81,7 @@ interface FeeBounds {
   readonly targetBps?: bigint;
 }
 
-/** Arc's rule: the smoothed use above or below the target moves the fee by at most 2 % a block. All divisions round down, as in the node. */
+/** Arc's rule: the smoothed use moves the fee by at most 2 % a block. All divisions round down, as in the node. */
 export function arcRule({ gasLimit, floor, targetBps = 5000n }: FeeBounds): FeeRule {
   const target = (gasLimit * targetBps) / BPS;
   const scale = (target * BPS) / K_RATE_BPS;
@@ -60,7 +96,7 @@ export function arcRule({ gasLimit, floor, targetBps = 5000n }: FeeBounds): FeeR
   };
 }
 
-/** EIP-1559's rule, for chains that do not announce their fees; only an estimate where the chain has a rule of its own. */
+/** For chains that do not announce their fees; only an estimate where the chain has a rule of its own. */
 export function eip1559Rule({ gasLimit, floor }: FeeBounds): FeeRule {
   const target = gasLimit / 2n;
   return ({ baseFee, smoothed }, gasUsed) => {
@@ -97,39 +133,6 @@ export function toGas(utilisation: number, gasLimit: bigint): bigint {
   return BigInt(Math.round(utilisation * Number(gasLimit)));
 }
 
-/** On Arc the header's extra data is the next base fee as 8 bytes, big-endian. */
-const ARC_EXTRA_DATA = /^0x[0-9a-fA-F]{16}$/;
-
-/** A base fee in wei; `exact` when the chain itself announced it. */
-export interface NextBaseFee {
-  readonly wei: bigint;
-  readonly exact: boolean;
-}
-
-/** The header's own base fee. Throws UpstreamFailed for a header without one: chains from before EIP-1559 are not supported. */
-export function baseFeeOf(header: Header): bigint {
-  if (header.baseFeeWei === null) throw new UpstreamFailed('chain', `block ${header.number} has no base fee`);
-  return header.baseFeeWei;
-}
-
-/**
- * The base fee of the block after `header`. Arc writes it into the header, so it is exact.
- * For other chains EIP-1559's rule gives an estimate (`exact: false`), because a chain may have a rule of its own.
- */
-export function nextBaseFee(header: Header): NextBaseFee {
-  if (ARC_EXTRA_DATA.test(header.extraData)) {
-    const announced = BigInt(header.extraData);
-    // Arc's fees never fall below 1 wei, so a zero here is not a fee.
-    if (announced > 0n) return { wei: announced, exact: true };
-  }
-  return { wei: nextByEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit), exact: false };
-}
-
-/** The base fee after a block, by EIP-1559: the target is half of the gas limit, and the fee moves by at most an eighth. */
-export function nextByEip1559(baseFee: bigint, gasUsed: bigint, gasLimit: bigint): bigint {
-  return eip1559Rule({ gasLimit, floor: 0n })({ baseFee, smoothed: 0n }, gasUsed).baseFee;
-}
-
 /** A base fee for each of three assumptions, in wei. */
 interface Outlook {
   readonly horizonSeconds: number;
@@ -138,7 +141,6 @@ interface Outlook {
   readonly high: bigint;
 }
 
-/** What the outlook starts from. */
 interface OutlookInput {
   /** The state after the newest block; its `baseFee` is the fee of the next block. */
   readonly state: FeeState;
@@ -149,7 +151,7 @@ interface OutlookInput {
   readonly minutes: readonly (number | null)[];
 }
 
-/** Horizons in minutes: from the time of a signature to an hour of planning. */
+/** From the time of a signature to an hour of planning. */
 export const HORIZON_MINUTES = [1, 5, 15, 60];
 const PERCENTS = { low: 5, expected: 50, high: 95 } as const;
 
@@ -197,28 +199,12 @@ function runRule({ state, rule, gasLimit }: OutlookInput, utilisation: number, b
   return now.baseFee;
 }
 
-/** reth's cap on the blocks of one eth_feeHistory. */
-const SPAN = 1024;
-/** An hour of half-second blocks is 7,200 blocks, and nine aligned spans hold at least 8,193. On a faster chain the window is shorter than asked for. */
+/** reth's cap on the blocks of one eth_feeHistory; Arc's is not known to differ. */
+export const MAX_FEE_SPAN = 1024;
+/** Nine aligned spans hold at least 8,193 blocks; an hour on Arc has 7,200. On a faster chain the window is shorter. */
 const MAX_SPANS = 9;
 /** Blocks before the head that the newest span may lack. On Arc they are five seconds of the hour. */
 const MAX_MISSING_BLOCKS = 10;
-
-const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
-
-/** Base fees of consecutive blocks that begin with `from`. `startAt` is the time of the first block. */
-interface FeeSpan {
-  readonly from: number;
-  readonly fees: readonly bigint[];
-  readonly startAt: number;
-}
-
-/** Base fees of the blocks up to `toBlock`, oldest first, and the seconds that they cover. At most MAX_MISSING_BLOCKS blocks before `toBlock` may be missing. */
-interface FeeWindow {
-  readonly fees: readonly bigint[];
-  readonly toBlock: number;
-  readonly seconds: number;
-}
 
 /** The block that a window ends with: its number, its time in Unix seconds and its base fee in wei. */
 interface Newest {
@@ -227,14 +213,28 @@ interface Newest {
   readonly baseFee: bigint;
 }
 
-/** Finished spans, which never change. It holds three more than one window needs, for calls that see different heads. */
-const spansOf = createChainCache<FeeSpan>(SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
+/** Base fees of the blocks up to `toBlock`, oldest first, and the seconds that they cover. */
+interface FeeWindow {
+  readonly fees: readonly bigint[];
+  readonly toBlock: number;
+  readonly seconds: number;
+}
+
+/** Base fees of consecutive blocks that begin with `from`. `startAt` is the time of the first block. */
+interface FeeSpan {
+  readonly from: number;
+  readonly fees: readonly bigint[];
+  readonly startAt: number;
+}
+
+/** Finished spans, which never change: three more than one window needs, for calls that see different heads. */
+const spansOf = createChainCache<FeeSpan>(MAX_FEE_SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
 
 /**
- * The base fees of the last `seconds` before `head`, in one batch. It reads at most nine spans, and mostly one, because finished spans are cached.
- * The histories end one block before the head, and the head's fee is taken from `head`: a node may add a block to its fee history a moment after it has
- * given out the block's header. Two blocks may follow each other at once, so the newest span may lack MAX_MISSING_BLOCKS.
- * Fee history carries no times. So the place inside a span where the window begins is interpolated from the times of the spans.
+ * The base fees of the last `seconds` before `head`, in one batch of at most nine spans; mostly of one, as finished
+ * spans are cached. The histories end one block before the head, whose own fee is taken from `head`: a node may add a
+ * block to its fee history a moment after it has given out the header. The newest span may lack MAX_MISSING_BLOCKS.
+ * Fee history carries no times: where the window begins inside a span is interpolated from the times of the spans.
  * Throws UpstreamFailed (502) when there is no history, or one of other blocks than asked for.
  */
 export async function readFeeWindow(
@@ -245,30 +245,34 @@ export async function readFeeWindow(
 ): Promise<FeeWindow> {
   const cache = spansOf(chain);
   const newest = head.number - 1;
-  const last = Math.floor(newest / SPAN);
+  const last = Math.floor(newest / MAX_FEE_SPAN);
   const wanted = Array.from({ length: Math.min(MAX_SPANS, last + 1) }, (_, back) => last - back).reverse();
   const missing = wanted.filter((span) => cache.get(String(span), newest) === undefined);
   const outcomes = await chain.batch(
-    missing.flatMap((span) => [historyCall(span, newest), headerCall(span * SPAN)]),
+    missing.flatMap((span) => [
+      historyCall(span * MAX_FEE_SPAN, lastOf(span, newest)),
+      headerCall(span * MAX_FEE_SPAN),
+    ]),
     options,
   );
   const fresh = new Map(missing.map((span, at) => [span, toSpan(span, newest, outcomes.slice(2 * at, 2 * at + 2))]));
   const spans = wanted.flatMap((span) => fresh.get(span) ?? cache.get(String(span), newest) ?? []);
   for (const [span, read] of fresh) {
-    if (read.from + read.fees.length === (span + 1) * SPAN) cache.set(String(span), newest, read);
+    if (read.from + read.fees.length === (span + 1) * MAX_FEE_SPAN) cache.set(String(span), newest, read);
   }
   return cut(spans, head, seconds);
 }
 
-/** The last block of a span whose fees are read, on a chain of which all blocks up to `newest` are. */
-function lastOf(span: number, newest: number): number {
-  return Math.min((span + 1) * SPAN - 1, newest);
+function historyCall(from: number, to: number): RpcCall {
+  return { method: 'eth_feeHistory', params: [toQuantity(to - from + 1), toQuantity(to), []] };
 }
 
-function historyCall(span: number, newest: number): RpcCall {
-  const last = lastOf(span, newest);
-  return { method: 'eth_feeHistory', params: [toQuantity(last - span * SPAN + 1), toQuantity(last), []] };
+/** The last block of a span whose fees are read, on a chain of which all blocks up to `newest` are. */
+function lastOf(span: number, newest: number): number {
+  return Math.min((span + 1) * MAX_FEE_SPAN - 1, newest);
 }
+
+const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quantity).min(1) });
 
 function toSpan(span: number, newest: number, [history, first]: readonly RpcOutcome[]): FeeSpan {
   const { oldestBlock, baseFeePerGas } = readOutcome(history, historySchema, 'fee history');
@@ -276,10 +280,10 @@ function toSpan(span: number, newest: number, [history, first]: readonly RpcOutc
   const fees = baseFeePerGas.slice(0, -1);
   const last = lastOf(span, newest);
   const lacking = last - (oldestBlock + fees.length - 1);
-  if (oldestBlock < span * SPAN || lacking < 0 || lacking > (last === newest ? MAX_MISSING_BLOCKS : 0)) {
+  if (oldestBlock < span * MAX_FEE_SPAN || lacking < 0 || lacking > (last === newest ? MAX_MISSING_BLOCKS : 0)) {
     throw new UpstreamFailed('chain', 'gave fee history of other blocks than asked for');
   }
-  return { from: oldestBlock, fees, startAt: readHeader(first, span * SPAN).at };
+  return { from: oldestBlock, fees, startAt: readHeader(first, span * MAX_FEE_SPAN).at };
 }
 
 /** Keeps the part of the spans that lies within `seconds` before the head, and adds the head. */
@@ -299,27 +303,20 @@ function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindo
   return { fees: kept, toBlock: head.number, seconds: head.at - Math.max(since, span.startAt) };
 }
 
-/** reth's cap on the blocks of one eth_feeHistory; Arc's is not known to differ. */
-export const MAX_FEE_SPAN = 1024;
-
-/** What fee history reports of one block. */
 interface BlockFee {
   readonly number: number;
   /** Unix seconds, interpolated between the span's ends: fee history carries no times. */
   readonly at: number;
   readonly baseFee: bigint;
-  /** gasUsed / gasLimit. */
   readonly utilisation: number;
 }
 
 /** The three calls for the fees of blocks `from` to `to`: the history, and the headers of both ends for their times. */
 export function feeSpanCalls(from: number, to: number): RpcCall[] {
-  const header = (block: number) => ({ method: 'eth_getBlockByNumber', params: [toQuantity(block), false] });
-  const history = { method: 'eth_feeHistory', params: [toQuantity(to - from + 1), toQuantity(to), []] };
-  return [history, header(from), header(to)];
+  return [historyCall(from, to), headerCall(from), headerCall(to)];
 }
 
-/** Reads the answers to `feeSpanCalls`. Throws Contradiction when history and headers do not agree. Null when the history was refused. */
+/** Reads the answers to `feeSpanCalls`; null when refused. Throws Contradiction when history and headers disagree. */
 export function readFeeSpan(outcomes: readonly RpcOutcome[], from: number, to: number): BlockFee[] | null {
   const result = resultOrRefusal(outcomes[0]);
   if (result === undefined) return null;

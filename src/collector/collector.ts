@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type LinkedHeader, readLinkedHeader } from '../chain/block.ts';
+import { headerCall, type LinkedHeader, readLinkedHeader } from '../chain/block.ts';
 import { askChecked, Contradiction, resultOrRefusal } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { watchHeads } from '../chain/rpc/heads.ts';
@@ -31,7 +31,10 @@ import {
 } from './store/facts.ts';
 import { type ChainWrites, createChainWrites, type StoredCoverage } from './store/writes.ts';
 
-/** What the collector needs. */
+// Reads the chain into the database, which must be of the providers' chain. Two loops share one request budget:
+// the head (follow.ts) and past blocks (backfill.ts). Each transaction writes a span's rows and records the
+// span as stored, so that a crash at any moment costs requests and nothing else.
+
 interface CollectorOptions {
   readonly chain: ChainClient;
   readonly db: Sqlite;
@@ -40,26 +43,16 @@ interface CollectorOptions {
   readonly limits?: Partial<CollectorLimits>;
   readonly scanners?: readonly LogScanner[];
   readonly describeCode?: DescribeCode | null;
-  /** Websocket endpoints whose `newHeads` announce blocks before the next poll. The collector also polls without them. */
+  /** Websocket endpoints whose `newHeads` announce blocks before the next poll. The collector polls all the same. */
   readonly wsUrls?: readonly string[];
 }
 
-/** The running collector. `start` returns at once. `stop` resolves when no task of it runs any more; then the database may be closed. */
+/** `start` returns at once. `stop` resolves when no task runs any more; then the database may be closed. */
 export interface Collector extends CollectorView {
   start(): void;
   stop(): Promise<void>;
 }
 
-/** Back-off of a loop after consecutive failures. */
-const BACK_OFF_MS = 1000;
-const MAX_BACK_OFF_MS = 15_000;
-/** Leaves one request for the head loop. */
-const BACKGROUND_RESERVE = 1;
-
-/**
- * Reads the chain into the database, in two loops that share one request budget: the head (follow.ts) and past blocks (backfill.ts).
- * Invariant: one transaction writes a span's rows and records the span as stored, so that a crash at any moment costs requests and nothing else.
- */
 export function createCollector(options: CollectorOptions): Collector {
   const { clock, log } = options;
   const ended = new AbortController();
@@ -99,7 +92,7 @@ export function createCollector(options: CollectorOptions): Collector {
     return waitMs;
   }
 
-  /** Notes the head. It ends the pause only in the second half of the poll interval: a poll for each head would use the whole budget. */
+  /** Ends the pause only in the second half of the poll interval: a poll for each head would use the whole budget. */
   function onHead(number: number): void {
     state.hint = number;
     if (clock.nowMs() - (state.headCheckedMs ?? 0) >= context.limits.pollIntervalMs / 2) headPause.abort();
@@ -129,7 +122,11 @@ interface LoopParts {
   readonly pause: (ms: number) => Promise<void>;
 }
 
-/** Runs a step again and again. The first of consecutive failures is logged. Failures lengthen the pauses and never end the loop. */
+/** Back-off of a loop: doubled with each failure in a row. */
+const BACK_OFF_MS = 1000;
+const MAX_BACK_OFF_MS = 15_000;
+
+/** Runs a step again and again. Of consecutive failures the first is logged; they lengthen the pauses, never end it. */
 async function runLoop({ log, signal, state }: CollectorContext, { loop, step, pause }: LoopParts): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
@@ -149,6 +146,9 @@ async function runLoop({ log, signal, state }: CollectorContext, { loop, step, p
     await pause(waitMs);
   }
 }
+
+/** Leaves one request for the head loop. */
+const BACKGROUND_RESERVE = 1;
 
 function createContext(options: CollectorOptions, signal: AbortSignal): CollectorContext {
   const { db, clock, log, chain, scanners = [], describeCode = null } = options;
@@ -204,56 +204,17 @@ function createState(
   };
 }
 
-/** The part of the status that is read from the database. */
-interface StoredStatus {
-  readonly coverage: StoredCoverage;
-  readonly position: ReturnType<typeof readCollected>;
-}
-
-/** Every answer from collected data states the status, so its stored part is read once between two writes. */
-function createStoredStatus(context: CollectorContext): () => StoredStatus {
-  const { writes } = context;
-  return keptUntilWritten(writes.version, () => {
-    const coverage = writes.coverage();
-    return { coverage, position: readCollected(context, coverage.full) };
-  });
-}
-
-function readStatus(
-  { state, writes }: CollectorContext,
-  { coverage, position }: StoredStatus,
-  progress: Progress,
-): CollectorStatus {
-  return {
-    ...position,
-    head: state.head,
-    headAdvancedMs: state.headAdvancedMs,
-    headCheckedMs: state.headCheckedMs,
-    backfill: progress.read(coverage),
-    version: writes.version(),
-    fault: writes.fault(),
-    counters: {
-      requests: state.requests,
-      refused: Object.fromEntries(state.refused),
-      reorgs: state.reorgs,
-      replacedBlocks: state.replacedBlocks,
-      failures: state.failures,
-    },
-  };
-}
-
-/** How many unused requests are saved: enough for a poll and a background request at the same time, too few for a burst. */
-const BURST = 2;
-
-/** A token bucket over the HTTP requests of the collector. */
 interface Budget {
   /** Takes one request. Waits until the bucket holds one request and `reserve` more. */
   take(reserve: number, signal: AbortSignal): Promise<void>;
-  /** Counts a request that was not planned (a failover). The bucket may go below zero; later callers wait until it is filled again. */
+  /** Counts a request that was not planned (a failover). Below zero, later callers wait until it is filled again. */
   overdraw(): void;
 }
 
-/** Allows `perSecond` requests in the long run. All of the collector's requests go through one budget. */
+/** How many unused requests are saved: enough for a poll and a background request at the same time. */
+const BURST = 2;
+
+/** A token bucket that allows `perSecond` HTTP requests in the long run. */
 export function createBudget(perSecond: number, clock: Clock): Budget {
   let tokens = BURST;
   let filledMs = clock.nowMs();
@@ -276,10 +237,7 @@ export function createBudget(perSecond: number, clock: Clock): Budget {
   };
 }
 
-/**
- * A chain client that keeps the budget: each batch (of at most 100 calls) waits for a request; failovers are counted as they happen.
- * `reserve` is the number of requests that a loop leaves for more urgent ones.
- */
+/** A client whose batches (of at most 100 calls) wait for the budget. `reserve` requests are left to urgent ones. */
 export function withinBudget(
   chain: ChainClient,
   budget: Budget,
@@ -314,14 +272,72 @@ export function withinBudget(
   };
 }
 
-/** The rate is measured over this time, so that one slow request does not change the remaining time much. */
-const RATE_OVER_MS = 60_000;
-/** How often the progress of the first fill is logged. */
-const LOG_EVERY_MS = 5000;
+/** The chain that the database was filled from. `hash` is null when no provider had the genesis block. */
+interface StoredIdentity {
+  readonly chainId: number;
+  readonly hash: string | null;
+}
 
-/** The progress of the background loop, as numbers and as log lines. */
+/** Rounds in which all providers must differ before the database is emptied: rolled-up hours cannot be read again. */
+const ROUNDS = 3;
+
+/**
+ * The check that must pass before anything is stored:
+ * 1. the database is empty: chain id and genesis are stored (only the id when the node has pruned the genesis);
+ * 2. both are as stored: the check passes;
+ * 3. the genesis differs: the provider is refused and the next one is asked; the check passes when one agrees;
+ * 4. all differed in all rounds (a test chain was restarted), or the chain id was changed: the database is emptied.
+ */
+function createIdentityCheck(context: CollectorContext): () => Promise<void> {
+  const { headChain, facts, writes, log, state } = context;
+  let rounds = 0;
+
+  function read(outcome: RpcOutcome | undefined, stored: StoredIdentity | null): LinkedHeader | null {
+    const result = resultOrRefusal(outcome);
+    if (result === undefined) throw new Contradiction('missing', 'no answer about genesis');
+    const genesis = result === null ? null : readLinkedHeader(outcome, 0);
+    if (stored?.hash && genesis && genesis.hash !== stored.hash) {
+      throw new Contradiction('genesis', 'another genesis than the stored chain has');
+    }
+    return genesis;
+  }
+
+  async function ask(stored: StoredIdentity | null): Promise<LinkedHeader | null> {
+    let differs = false;
+    const onRefused = (reason: Contradiction['reason']) => {
+      differs ||= reason === 'genesis';
+      noteRefused(context, reason);
+    };
+    try {
+      return await askChecked(headChain, [headerCall(0)], ([outcome]) => read(outcome, stored), { onRefused });
+    } catch (error) {
+      if (differs) rounds += 1;
+      throw error;
+    }
+  }
+
+  function startAnew(): void {
+    log.error(
+      { chainId: headChain.chainId },
+      'the chain database is of another chain; the collector empties it and fills it again',
+    );
+    writes.reset();
+    Object.assign(state, { head: null, headAdvancedMs: null, next: null });
+  }
+
+  return async () => {
+    const known = JSON.parse(facts.get('identity') ?? 'null') as StoredIdentity | null;
+    const foreign = known !== null && (known.chainId !== headChain.chainId || rounds >= ROUNDS);
+    if (foreign) startAnew();
+    const stored = foreign ? null : known;
+    const genesis = await ask(stored);
+    if (stored !== null && (stored.hash !== null || genesis === null)) return;
+    facts.set('identity', JSON.stringify({ chainId: headChain.chainId, hash: genesis?.hash ?? null }));
+    if (genesis !== null) facts.set('genesis', JSON.stringify({ hash: genesis.hash, at: genesis.at }));
+  };
+}
+
 interface Progress {
-  /** `coverage` is what is stored now. */
   read(coverage: StoredCoverage): CollectorStatus['backfill'];
   /** Called after each step of the background loop. */
   note(): void;
@@ -331,6 +347,11 @@ interface Sample {
   readonly ms: number;
   readonly missing: number;
 }
+
+/** The rate is measured over this time, so that one slow request does not change the remaining time much. */
+const RATE_OVER_MS = 60_000;
+/** How often the progress of the first fill is logged. */
+const LOG_EVERY_MS = 5000;
 
 /** Measures how fast the number of missing blocks falls. */
 function createProgress(context: CollectorContext, backfill: Backfill): Progress {
@@ -384,69 +405,39 @@ function createProgress(context: CollectorContext, backfill: Backfill): Progress
   };
 }
 
-/** The chain that the database was filled from, as stored in it. */
-interface StoredIdentity {
-  readonly chainId: number;
-  /** Null when no provider had the genesis block. */
-  readonly hash: string | null;
+interface StoredStatus {
+  readonly coverage: StoredCoverage;
+  readonly position: ReturnType<typeof readCollected>;
 }
 
-/** Rounds in which all providers must report another genesis before the database is emptied, because rolled-up hours cannot be read again. */
-const ROUNDS = 3;
+/** Every answer from collected data states the status, so its stored part is read once between two writes. */
+function createStoredStatus(context: CollectorContext): () => StoredStatus {
+  const { writes } = context;
+  return keptUntilWritten(writes.version, () => {
+    const coverage = writes.coverage();
+    return { coverage, position: readCollected(context, coverage.full) };
+  });
+}
 
-/**
- * Creates the check that the database is of this chain. It must pass before anything is stored:
- * 1. the database is empty: chain id and genesis are stored (only the id when the node has pruned the genesis);
- * 2. both are as stored: the check passes;
- * 3. the genesis differs: the provider is refused and the next one is asked; the check passes when one provider agrees;
- * 4. every provider differed in all rounds (a test chain was restarted), or the chain id was changed: everything is deleted and read again.
- */
-function createIdentityCheck(context: CollectorContext): () => Promise<void> {
-  const { headChain, facts, writes, log, state } = context;
-  let rounds = 0;
-
-  function read(outcome: RpcOutcome | undefined, stored: StoredIdentity | null): LinkedHeader | null {
-    const result = resultOrRefusal(outcome);
-    if (result === undefined) throw new Contradiction('missing', 'no answer about genesis');
-    const genesis = result === null ? null : readLinkedHeader(outcome, 0);
-    if (stored?.hash && genesis && genesis.hash !== stored.hash) {
-      throw new Contradiction('genesis', 'another genesis than the stored chain has');
-    }
-    return genesis;
-  }
-
-  async function ask(stored: StoredIdentity | null): Promise<LinkedHeader | null> {
-    let differs = false;
-    const call = { method: 'eth_getBlockByNumber', params: ['0x0', false] };
-    const onRefused = (reason: Contradiction['reason']) => {
-      differs ||= reason === 'genesis';
-      noteRefused(context, reason);
-    };
-    try {
-      return await askChecked(headChain, [call], ([outcome]) => read(outcome, stored), { onRefused });
-    } catch (error) {
-      if (differs) rounds += 1;
-      throw error;
-    }
-  }
-
-  function startAnew(): void {
-    log.error(
-      { chainId: headChain.chainId },
-      'the chain database is of another chain; the collector empties it and fills it again',
-    );
-    writes.reset();
-    Object.assign(state, { head: null, headAdvancedMs: null, next: null });
-  }
-
-  return async () => {
-    const known = JSON.parse(facts.get('identity') ?? 'null') as StoredIdentity | null;
-    const foreign = known !== null && (known.chainId !== headChain.chainId || rounds >= ROUNDS);
-    if (foreign) startAnew();
-    const stored = foreign ? null : known;
-    const genesis = await ask(stored);
-    if (stored !== null && (stored.hash !== null || genesis === null)) return;
-    facts.set('identity', JSON.stringify({ chainId: headChain.chainId, hash: genesis?.hash ?? null }));
-    if (genesis !== null) facts.set('genesis', JSON.stringify({ hash: genesis.hash, at: genesis.at }));
+function readStatus(
+  { state, writes }: CollectorContext,
+  { coverage, position }: StoredStatus,
+  progress: Progress,
+): CollectorStatus {
+  return {
+    ...position,
+    head: state.head,
+    headAdvancedMs: state.headAdvancedMs,
+    headCheckedMs: state.headCheckedMs,
+    backfill: progress.read(coverage),
+    version: writes.version(),
+    fault: writes.fault(),
+    counters: {
+      requests: state.requests,
+      refused: Object.fromEntries(state.refused),
+      reorgs: state.reorgs,
+      replacedBlocks: state.replacedBlocks,
+      failures: state.failures,
+    },
   };
 }

@@ -5,6 +5,7 @@ import {
   type Creation,
   type FullBlock,
   fullBlockCall,
+  headerCall,
   type KnownBlocks,
   type LinkedHeader,
   logsCall,
@@ -13,14 +14,13 @@ import {
   readLinkedHeader,
   readLogs,
   readReceiptCreation,
-  receiptCall,
   type TransactionCost,
 } from '../chain/block.ts';
 import { baseFeeOf, nextBaseFee } from '../chain/fees.ts';
 import { askChecked, Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
-import type { ChainClient } from '../chain/rpc/client.ts';
-import { type RpcCall, type RpcOutcome, toQuantity } from '../chain/rpc/wire.ts';
-import { kindOf, type TransactionKind } from '../chain/transaction.ts';
+import { type ChainClient, MAX_BATCH } from '../chain/rpc/client.ts';
+import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
+import { kindOf, receiptCall, type TransactionKind } from '../chain/transaction.ts';
 import type { Span } from '../lib/coverage.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { type CollectorContext, noteRefused } from './context.ts';
@@ -29,7 +29,9 @@ import type { OperationCost } from './store/costs.ts';
 import type { AccountRow, BlockRow, DeployRow } from './store/rows.ts';
 import type { LogRows } from './store/writes.ts';
 
-/** A block with everything that the collector stores of it. */
+// A span of blocks, as both loops take it: its blocks are read and must be a chain, the scanners prepare, and one
+// transaction stores its rows. Where a stored neighbour does not fit, stored blocks are compared with the chain's.
+
 interface CollectedBlock {
   readonly block: FullBlock;
   readonly created: readonly Creation[];
@@ -51,16 +53,13 @@ interface BlocksWanted {
   readonly minHead: number | null;
 }
 
-const MAX_BATCH = 100;
-
-/** No provider has eth_getBlockReceipts. */
 class NoBlockReceipts extends Error {}
 
 /**
  * Reads whole blocks:
  * 1. blocks and their receipts in one batch, as long as some provider has eth_getBlockReceipts;
  * 2. when none has it, the collector notes this, and blocks are read with the logs that the scanners want;
- * 3. then, with one more batch for each hundred, the receipts of the transactions that create contracts.
+ * 3. then, by batches of a hundred, the receipts of the transactions that create contracts.
  */
 export async function readBlocks(
   context: CollectorContext,
@@ -78,12 +77,6 @@ export async function readBlocks(
   }
   return readWithLogs(context, chain, wanted);
 }
-
-const numbersOf = (span: Span | null): number[] =>
-  span === null ? [] : Array.from({ length: span.to - span.from + 1 }, (_, offset) => span.from + offset);
-
-const headCalls = ({ minHead }: BlocksWanted): RpcCall[] =>
-  minHead === null ? [] : [{ method: 'eth_getBlockByNumber', params: ['latest', false] }];
 
 async function readWithReceipts(
   context: CollectorContext,
@@ -110,6 +103,10 @@ async function readWithReceipts(
     return { head: newest, blocks, logs: receipts.flatMap(({ logs }) => logs) };
   };
   return askChecked(chain, calls, read, { onRefused: (reason) => noteRefused(context, reason) });
+}
+
+function firstTopicsOf(scanners: readonly LogScanner[]): ReadonlySet<string> {
+  return new Set(scanners.flatMap((scanner) => scanner.filters().flatMap(({ topics }) => topics[0] ?? [])));
 }
 
 async function readWithLogs(context: CollectorContext, chain: ChainClient, wanted: BlocksWanted): Promise<BlocksRead> {
@@ -154,6 +151,19 @@ async function readWithLogs(context: CollectorContext, chain: ChainClient, wante
   return { ...answer, blocks };
 }
 
+const numbersOf = (span: Span | null): number[] =>
+  span === null ? [] : Array.from({ length: span.to - span.from + 1 }, (_, offset) => span.from + offset);
+
+const headCalls = ({ minHead }: BlocksWanted): RpcCall[] => (minHead === null ? [] : [headerCall('latest')]);
+
+/** The head; null when it was not asked for. Throws Contradiction when it is below `minHead`. */
+function readHead({ minHead }: BlocksWanted, outcome: RpcOutcome | undefined): LinkedHeader | null {
+  if (minHead === null) return null;
+  const head = readLinkedHeader(outcome, 'latest');
+  if (head.number < minHead) throw new Contradiction('staleHead', `head ${head.number} after ${minHead}`);
+  return head;
+}
+
 function knownBlocks(blocks: readonly CollectedBlock[]): KnownBlocks {
   const headers = new Map(blocks.map(({ block }) => [block.header.number, block.header]));
   const numbers = [...headers.keys()];
@@ -165,12 +175,13 @@ function knownBlocks(blocks: readonly CollectedBlock[]): KnownBlocks {
   };
 }
 
-/** The head; null when it was not asked for. Throws Contradiction when it is below `minHead`. */
-function readHead({ minHead }: BlocksWanted, outcome: RpcOutcome | undefined): LinkedHeader | null {
-  if (minHead === null) return null;
-  const head = readLinkedHeader(outcome, 'latest');
-  if (head.number < minHead) throw new Contradiction('staleHead', `head ${head.number} after ${minHead}`);
-  return head;
+/** Logs of several filters as one sorted list, each log once. */
+export function dedupeLogs(logs: readonly BlockLog[]): BlockLog[] {
+  const sorted = [...logs].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex);
+  return sorted.filter((log, at) => {
+    const before = sorted[at - 1];
+    return before === undefined || before.block !== log.block || before.logIndex !== log.logIndex;
+  });
 }
 
 /** Throws Contradiction unless each block is its predecessor's child, up to the head when it follows directly. */
@@ -191,106 +202,10 @@ function checkLinks(head: LinkedHeader | null, blocks: readonly CollectedBlock[]
   }
 }
 
-/** The next base fee that the header announces (Arc). Null on chains where only an estimate is possible. */
-function announcedFee(header: LinkedHeader): bigint | null {
-  const next = nextBaseFee(header);
-  return next.exact ? next.wei : null;
-}
-
-/** The row of a block that was read whole. */
-function toBlockRow({ block: { header, transactions } }: CollectedBlock): BlockRow {
-  const counts: Record<TransactionKind, number> = { deploy: 0, nativeTransfer: 0, tokenTransfer: 0, contractCall: 0 };
-  for (const transaction of transactions) counts[kindOf(transaction)] += 1;
-  return {
-    number: header.number,
-    at: header.at,
-    hash: hexToBytes(header.hash),
-    parentHash: hexToBytes(header.parentHash),
-    baseFee: baseFeeOf(header),
-    nextBaseFee: announcedFee(header),
-    utilisation: header.gasLimit === 0n ? 0 : Number(header.gasUsed) / Number(header.gasLimit),
-    gasLimit: header.gasLimit,
-    transactions: transactions.length,
-    deploys: counts.deploy,
-    nativeTransfers: counts.nativeTransfer,
-    tokenTransfers: counts.tokenTransfer,
-    contractCalls: counts.contractCall,
-  };
-}
-
-/** The rows of the contracts that a block's transactions created. */
-function toDeployRows({ block: { header }, created }: CollectedBlock): DeployRow[] {
-  return created.map(({ address, deployer, transactionHash }) => ({
-    block: header.number,
-    at: header.at,
-    address: hexToBytes(address),
-    deployer: hexToBytes(deployer),
-    transactionHash: hexToBytes(transactionHash),
-  }));
-}
-
-/** The accounts that a block's transactions came from, were addressed to or created, each once. Failed transactions count too. */
-function toAccountRows({ block: { header, transactions }, created }: CollectedBlock): AccountRow[] {
-  const seen = new Set(transactions.flatMap(({ from, to }) => (to === null ? [from] : [from, to])));
-  for (const { address } of created) seen.add(address);
-  return [...seen].map((account) => ({ block: header.number, at: header.at, account: hexToBytes(account) }));
-}
-
-/** The costs of a block's transactions. */
-function toCosts({ block: { header }, costs }: CollectedBlock): OperationCost[] {
-  return costs.map((cost) => ({ ...cost, at: header.at, baseFee: baseFeeOf(header) }));
-}
-
-/** Every first topic that a scanner names. */
-function firstTopicsOf(scanners: readonly LogScanner[]): ReadonlySet<string> {
-  return new Set(scanners.flatMap((scanner) => scanner.filters().flatMap(({ topics }) => topics[0] ?? [])));
-}
-
-/** The keys of all scanners. When it changes, all scanned blocks must be scanned again. */
-export const keyOf = (scanners: readonly LogScanner[]): string => scanners.map(({ key }) => key).join('\n');
-
-/** Logs of several filters as one sorted list, each log once. */
-export function dedupeLogs(logs: readonly BlockLog[]): BlockLog[] {
-  const sorted = [...logs].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex);
-  return sorted.filter((log, at) => {
-    const before = sorted[at - 1];
-    return before === undefined || before.block !== log.block || before.logIndex !== log.logIndex;
-  });
-}
-
-/** A span whose scanners are prepared. */
-interface PreparedScan {
-  /** The rows of all scanners. Call it inside the span's transaction. */
-  rows(): LogRows;
-  /** The lowest block from which scanned blocks must be scanned again, or null. Call it after `rows`. */
-  rescanFrom(): number | null;
-}
-
-/** Runs every scanner's `prepare` before the transaction. */
-export async function prepareScan(context: CollectorContext, chain: ChainClient, span: LogSpan): Promise<PreparedScan> {
-  for (const scanner of context.scanners) await scanner.prepare?.(span, chain, context.signal);
-  let writes: ScanWrites[] = [];
-  return {
-    rows() {
-      writes = context.scanners.map((scanner) => scanner.scan(span));
-      return {
-        trades: writes.flatMap(({ trades = [] }) => trades),
-        tokenEvents: writes.flatMap(({ tokenEvents = [] }) => tokenEvents),
-        pools: writes.flatMap(({ pools = [] }) => pools),
-        tokenAccounts: writes.flatMap(({ tokenAccounts = [] }) => tokenAccounts),
-      };
-    },
-    rescanFrom() {
-      const asked = writes.flatMap(({ rescanFrom = null }) => rescanFrom ?? []);
-      return asked.length === 0 ? null : Math.min(...asked);
-    },
-  };
-}
-
 /** A span that is ready to be stored. The caller checks right before `store` that it still fits. */
 interface PreparedSpan {
   readonly blocks: readonly CollectedBlock[];
-  /** Stores blocks, deploys and the scanners' rows in one transaction. */
+  /** In one transaction, with the scanners' rows. */
   store(replaceFrom?: number): void;
 }
 
@@ -323,6 +238,37 @@ export async function prepareSpan(
   };
 }
 
+interface PreparedScan {
+  /** The rows of all scanners. Call it inside the span's transaction. */
+  rows(): LogRows;
+  /** The lowest block from which scanned blocks must be scanned again, or null. Call it after `rows`. */
+  rescanFrom(): number | null;
+}
+
+/** Runs every scanner's `prepare` before the transaction. */
+export async function prepareScan(context: CollectorContext, chain: ChainClient, span: LogSpan): Promise<PreparedScan> {
+  for (const scanner of context.scanners) await scanner.prepare?.(span, chain, context.signal);
+  let writes: ScanWrites[] = [];
+  return {
+    rows() {
+      writes = context.scanners.map((scanner) => scanner.scan(span));
+      return {
+        trades: writes.flatMap(({ trades = [] }) => trades),
+        tokenEvents: writes.flatMap(({ tokenEvents = [] }) => tokenEvents),
+        pools: writes.flatMap(({ pools = [] }) => pools),
+        tokenAccounts: writes.flatMap(({ tokenAccounts = [] }) => tokenAccounts),
+      };
+    },
+    rescanFrom() {
+      const asked = writes.flatMap(({ rescanFrom = null }) => rescanFrom ?? []);
+      return asked.length === 0 ? null : Math.min(...asked);
+    },
+  };
+}
+
+/** The keys of all scanners. When it changes, all scanned blocks must be scanned again. */
+export const keyOf = (scanners: readonly LogScanner[]): string => scanners.map(({ key }) => key).join('\n');
+
 /** Marks the blocks above `above` that were scanned without a new find, so that they are scanned again. */
 function forgetAbove({ writes, state }: CollectorContext, scan: PreparedScan | null, above: number): void {
   const rescanFrom = scan?.rescanFrom() ?? null;
@@ -331,10 +277,54 @@ function forgetAbove({ writes, state }: CollectorContext, scan: PreparedScan | n
   writes.forgetLogs({ from: Math.max(rescanFrom, above + 1), to });
 }
 
-/** Headers in one request of the search for the first block where stored and served chain differ: more than any reorg seen. */
-const STEP = 32;
+function toBlockRow({ block: { header, transactions } }: CollectedBlock): BlockRow {
+  const counts: Record<TransactionKind, number> = { deploy: 0, nativeTransfer: 0, tokenTransfer: 0, contractCall: 0 };
+  for (const transaction of transactions) counts[kindOf(transaction)] += 1;
+  return {
+    number: header.number,
+    at: header.at,
+    hash: hexToBytes(header.hash),
+    parentHash: hexToBytes(header.parentHash),
+    baseFee: baseFeeOf(header),
+    nextBaseFee: announcedFee(header),
+    utilisation: header.gasLimit === 0n ? 0 : Number(header.gasUsed) / Number(header.gasLimit),
+    gasLimit: header.gasLimit,
+    transactions: transactions.length,
+    deploys: counts.deploy,
+    nativeTransfers: counts.nativeTransfer,
+    tokenTransfers: counts.tokenTransfer,
+    contractCalls: counts.contractCall,
+  };
+}
 
-/** Whether the stored block `number` has this hash. True when the block is not stored whole, because then nothing contradicts the hash. */
+/** The next base fee that the header announces (Arc). Null on chains where only an estimate is possible. */
+function announcedFee(header: LinkedHeader): bigint | null {
+  const next = nextBaseFee(header);
+  return next.exact ? next.wei : null;
+}
+
+function toDeployRows({ block: { header }, created }: CollectedBlock): DeployRow[] {
+  return created.map(({ address, deployer, transactionHash }) => ({
+    block: header.number,
+    at: header.at,
+    address: hexToBytes(address),
+    deployer: hexToBytes(deployer),
+    transactionHash: hexToBytes(transactionHash),
+  }));
+}
+
+/** The accounts that its transactions came from, were addressed to or created, each once; of failed ones too. */
+function toAccountRows({ block: { header, transactions }, created }: CollectedBlock): AccountRow[] {
+  const seen = new Set(transactions.flatMap(({ from, to }) => (to === null ? [from] : [from, to])));
+  for (const { address } of created) seen.add(address);
+  return [...seen].map((account) => ({ block: header.number, at: header.at, account: hexToBytes(account) }));
+}
+
+function toCosts({ block: { header }, costs }: CollectedBlock): OperationCost[] {
+  return costs.map((cost) => ({ ...cost, at: header.at, baseFee: baseFeeOf(header) }));
+}
+
+/** Whether the stored block has this hash. True when it is not stored whole: then nothing contradicts the hash. */
 export function isStoredAs({ lookups }: CollectorContext, number: number, hash: `0x${string}`): boolean {
   const stored = lookups.hashOf(number);
   return stored === null || stored.equals(hexToBytes(hash));
@@ -347,9 +337,12 @@ export function misfit(context: CollectorContext, first: LinkedHeader, last: Lin
   return above === null || above.equals(hexToBytes(last.hash)) ? null : last.number + 1;
 }
 
+/** Headers in one request of the search: more than any reorg seen. */
+const STEP = 32;
+
 /**
- * The stored blocks from `from` on, downwards or upwards, that differ from the chain's; null when `from` itself is right. It stops at a stored block
- * whose hash is the served one, or where nothing is stored. Blocks beyond a right one are right, because hashes chain them.
+ * The stored blocks from `from` on, downwards or upwards, that differ from the chain's; null when `from` is right.
+ * It stops at a right block, beyond which all are right because hashes chain them, or where nothing is stored.
  */
 export async function findStale(
   context: CollectorContext,
@@ -380,19 +373,15 @@ async function readHeaders(
   numbers: readonly number[],
 ): Promise<ReadonlyMap<number, LinkedHeader>> {
   if (numbers.length === 0) return new Map();
-  const calls: RpcCall[] = numbers.map((number) => ({
-    method: 'eth_getBlockByNumber',
-    params: [toQuantity(number), false],
-  }));
   return askChecked(
     chain,
-    calls,
+    numbers.map(headerCall),
     (outcomes) => new Map(numbers.map((number, at) => [number, readLinkedHeader(outcomes[at], number)])),
     { onRefused: (reason) => noteRefused(context, reason) },
   );
 }
 
-/** Logs an alarm and counts it. Arc's finality is deterministic, so a replaced block is a fault of a node or of the chain. */
+/** Logs an alarm and counts it: on Arc, whose finality is deterministic, the node or the chain is at fault. */
 export function alarm({ log, state }: CollectorContext, stale: Span): void {
   const blocks = stale.to - stale.from + 1;
   state.reorgs += 1;

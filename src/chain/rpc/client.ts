@@ -80,7 +80,7 @@ export interface OpenChainClient extends ChainClient {
 }
 
 /** Nodes refuse longer batches with -32600 (Arc's node: "batch size exceeds limit of 100"). */
-const MAX_BATCH = 100;
+export const MAX_BATCH = 100;
 /**
  * Opens the client. It sends nothing before the first call.
  * A caller gets an error only when no provider answers, because an error of a provider would otherwise end a sale.
