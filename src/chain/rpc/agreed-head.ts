@@ -7,31 +7,11 @@ import type { PooledProvider, ProviderPool } from './providers.ts';
 import type { Trust } from './trust.ts';
 import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
 
-/** Milliseconds between two rounds at rest: a quarter of a request a second for each provider. */
-const ROUND_MS = 4000;
-/** A provider counts as present for this long after its last answer, in milliseconds. Two rounds may fail. */
-const PRESENT_MS = 10_000;
-/** A head is old after this time, in milliseconds: a round was left out. */
-const OLD_MS = 5000;
-/** A head this many blocks from the agreed one is far: ten seconds on Arc. */
-const FAR_BLOCKS = 20;
-/** How long slower providers are waited for once two have answered, in milliseconds. */
-const GRACE_MS = 100;
-/**
- * A lone provider's newest block may be this far ahead of our clock, in seconds. Clocks differ, and operators set them
- * wrong.
- */
-const AHEAD_SECONDS = 900n;
-
-/** What is known of a provider, for operators. */
-export interface ProviderStatus {
-  readonly host: string;
-  /** Its head beside the agreed one: below zero where it is behind. Null while either is unknown. */
-  readonly aheadBlocks: number | null;
-  readonly isPresent: boolean;
-  readonly isFar: boolean;
-  readonly isApart: boolean;
-}
+// The head of the chain as two providers say it:
+// 1. every few seconds, and whenever the head is asked for, each provider is asked (`askRound`);
+// 2. the agreed head is the second highest, so that no single provider moves it up or down (`agreedOf`);
+// 3. a provider that is far from it is asked after the others until it agrees (`holdBack`).
+// A lone provider is asked when its head is needed; its word counts.
 
 /** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
 export interface Agreed {
@@ -39,18 +19,24 @@ export interface Agreed {
   readonly witnesses: number;
   /**
    * The highest block that two providers have reached, read now; a lone provider's own newest block. Rejects with
-   * UpstreamFailed when fewer than two say
-   * it, and for a lone provider's block whose time is ahead of our clock.
+   * UpstreamFailed when fewer than two say it, and for a lone provider's block whose time is ahead of our clock.
    */
   head(options?: RpcOptions): Promise<number>;
   /** The agreed head as it was read last. Null where it is not known, and with a lone provider. */
   lastHead(): number | null;
-  /**
-   * Why two providers cannot confirm a payment now, for operators and buyers; null when they can, and where only one is
-   * configured.
-   */
+  /** Why two cannot confirm a payment now, for operators and buyers. Null when they can, or only one is configured. */
   whyUnconfirmed(): string | null;
   providers(): readonly ProviderStatus[];
+}
+
+/** What is known of a provider, for operators. */
+export interface ProviderStatus {
+  readonly host: string;
+  /** Its head less the agreed one: below zero where it is behind. Null while either is unknown. */
+  readonly aheadBlocks: number | null;
+  readonly isPresent: boolean;
+  readonly isFar: boolean;
+  readonly isApart: boolean;
 }
 
 interface AgreedHead extends Agreed {
@@ -83,11 +69,20 @@ interface Watched extends AgreedHeadParts {
   highest: number;
 }
 
-/**
- * Watches the heads of all providers. The agreed head is the second highest, and never falls far, so that no single
- * provider moves it, up or down. A
- * provider that is far from it is asked after the others until it agrees.
- */
+/** Milliseconds between two rounds at rest: a quarter of a request a second for each provider. */
+const ROUND_MS = 4000;
+/** A provider counts as present for this long after its last answer, in milliseconds. Two rounds may fail. */
+const PRESENT_MS = 10_000;
+/** A head is old after this time, in milliseconds: a round was left out. */
+const OLD_MS = 5000;
+/** A head this many blocks from the agreed one is far: ten seconds on Arc. */
+const FAR_BLOCKS = 20;
+/** How long slower providers are waited for once two have answered, in milliseconds. */
+const GRACE_MS = 100;
+/** How far a lone provider's newest block may be ahead of our clock: clocks differ, and operators set them wrong. */
+const AHEAD_SECONDS = 900n;
+
+/** Watches the heads of all providers. The agreed head never falls far, and no single provider moves it. */
 export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
   const { pool, trust, clock } = parts;
   const hosts = Map.groupBy(pool.entries, ({ provider }) => provider.host);
@@ -135,64 +130,9 @@ function once(task: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Whether a URL of the host has answered lately. */
-const isPresent = ({ hosts, clock }: Watched, host: string): boolean =>
-  (hosts.get(host) ?? []).some(({ answeredMs }) => clock.nowMs() - answeredMs <= PRESENT_MS);
-
-const isFar = ({ hosts }: Watched, host: string): boolean => (hosts.get(host) ?? []).some(({ isOffHead }) => isOffHead);
-
-/** A host's head, where it said it since then. By default it counts for as long as the host is present. */
-function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs() - PRESENT_MS): number | null {
-  const head = heads.get(host);
-  return head && head.atMs >= sinceMs ? head.number : null;
-}
-
-/**
- * The second highest head of the providers that are not set apart. Null without two, and where it is far below one that
- * was agreed on before.
- */
-function agreedOf(watched: Watched, sinceMs?: number): number | null {
-  const known = [...watched.hosts.keys()].flatMap((host) =>
-    watched.trust.isApart(host) ? [] : (headOf(watched, host, sinceMs) ?? []),
-  );
-  const second = known.sort((one, other) => other - one)[1];
-  // Of two providers one could take the head back, and both would then truly show a state that is gone.
-  if (second === undefined || second < watched.highest - FAR_BLOCKS) return null;
-  watched.highest = Math.max(watched.highest, second);
-  return second;
-}
-
-function statusOf(watched: Watched, host: string): ProviderStatus {
-  const [own, head] = [headOf(watched, host), agreedOf(watched)];
-  return {
-    host,
-    aheadBlocks: own === null || head === null ? null : own - head,
-    isPresent: isPresent(watched, host),
-    isFar: isFar(watched, host),
-    isApart: watched.trust.isApart(host),
-  };
-}
-
-/** A provider in a dispute counts for nothing until it has ended. */
-function whyUnconfirmed(watched: Watched): string | null {
-  const { hosts, trust } = watched;
-  const disputed = trust.notes().filter(({ kind }) => kind === 'disputed');
-  const counts = (host: string): boolean =>
-    isPresent(watched, host) &&
-    !isFar(watched, host) &&
-    !trust.isApart(host) &&
-    !disputed.some((note) => note.host === host);
-  const here = [...hosts.keys()].filter(counts).length;
-  if (here >= 2) return null;
-  const words = [...new Set(disputed.map(({ others }) => others))].join('; ');
-  if (words !== '') return `RPC providers contradict each other: ${words}`;
-  return `${here} of ${hosts.size} RPC providers can confirm a payment, 2 must`;
-}
-
 /**
  * Asks every host that takes a request now, and waits for the quick ones. One whose head is old is asked whatever its
- * allowance: without heads nothing can
- * be confirmed, so cheap reads must not starve them.
+ * allowance: without heads nothing can be confirmed, so cheap reads must not starve them.
  */
 async function askRound(watched: Watched): Promise<void> {
   const { hosts, heads, pool, clock, ended } = watched;
@@ -246,6 +186,60 @@ function holdBack(watched: Watched, sinceMs: number): void {
   }
 }
 
+const FAR = 'chain provider held back: its head is far from the one that two others have reached';
+const NEAR = 'chain provider has the head of the others again';
+
+/** The second highest head of those not set apart. Null without two, and where it is far below an earlier one. */
+function agreedOf(watched: Watched, sinceMs?: number): number | null {
+  const known = [...watched.hosts.keys()].flatMap((host) =>
+    watched.trust.isApart(host) ? [] : (headOf(watched, host, sinceMs) ?? []),
+  );
+  const second = known.sort((one, other) => other - one)[1];
+  // Of two providers one could take the head back, and both would then truly show a state that is gone.
+  if (second === undefined || second < watched.highest - FAR_BLOCKS) return null;
+  watched.highest = Math.max(watched.highest, second);
+  return second;
+}
+
+/** A host's head, where it said it since then. By default it counts for as long as the host is present. */
+function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs() - PRESENT_MS): number | null {
+  const head = heads.get(host);
+  return head && head.atMs >= sinceMs ? head.number : null;
+}
+
+/** Whether a URL of the host has answered lately. */
+const isPresent = ({ hosts, clock }: Watched, host: string): boolean =>
+  (hosts.get(host) ?? []).some(({ answeredMs }) => clock.nowMs() - answeredMs <= PRESENT_MS);
+
+const isFar = ({ hosts }: Watched, host: string): boolean => (hosts.get(host) ?? []).some(({ isOffHead }) => isOffHead);
+
+function statusOf(watched: Watched, host: string): ProviderStatus {
+  const [own, head] = [headOf(watched, host), agreedOf(watched)];
+  return {
+    host,
+    aheadBlocks: own === null || head === null ? null : own - head,
+    isPresent: isPresent(watched, host),
+    isFar: isFar(watched, host),
+    isApart: watched.trust.isApart(host),
+  };
+}
+
+/** A provider in a dispute counts for nothing until it has ended. */
+function whyUnconfirmed(watched: Watched): string | null {
+  const { hosts, trust } = watched;
+  const disputed = trust.notes().filter(({ kind }) => kind === 'disputed');
+  const counts = (host: string): boolean =>
+    isPresent(watched, host) &&
+    !isFar(watched, host) &&
+    !trust.isApart(host) &&
+    !disputed.some((note) => note.host === host);
+  const here = [...hosts.keys()].filter(counts).length;
+  if (here >= 2) return null;
+  const words = [...new Set(disputed.map(({ others }) => others))].join('; ');
+  if (words !== '') return `RPC providers contradict each other: ${words}`;
+  return `${here} of ${hosts.size} RPC providers can confirm a payment, 2 must`;
+}
+
 const newest = z.object({ number: index, timestamp: quantity });
 
 async function readLone({ ask, clock }: AgreedHeadParts, options: RpcOptions): Promise<number> {
@@ -255,6 +249,3 @@ async function readLone({ ask, clock }: AgreedHeadParts, options: RpcOptions): P
     throw new UpstreamFailed('chain', 'the newest block is ahead of our clock');
   return number;
 }
-
-const FAR = 'chain provider held back: its head is far from the one that two others have reached';
-const NEAR = 'chain provider has the head of the others again';
