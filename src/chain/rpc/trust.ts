@@ -2,9 +2,44 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { ChainLog } from './heads.ts';
 
+// Which providers are believed. Each is, until two statements about one block contradict each other:
+// 1. two others contradict it: it is set apart for a day and asked for nothing;
+// 2. another one says something else and no third decides: neither counts for a sale, and the question is asked again;
+// 3. notes of this are kept in memory, and in the ledger for all instances; an operator may delete one.
+
+/**
+ * A provider comes back when its note ends, or when the operator deletes it (`ledger -- trust HOST`): `refresh` then no
+ * longer finds it.
+ */
+export interface Trust {
+  isApart(host: string): boolean;
+  /** The notes that hold now. */
+  notes(): readonly ProviderNote[];
+  /** Sets apart a provider that two others contradict about one block. */
+  setApart(question: string, liar: Said, others: Said): void;
+  /**
+   * Notes that providers differ and no third decides. Neither counts for a sale while such a note holds. `again` asks
+   * them and the others once more; it is called at each `refresh` until they agree or a majority decides.
+   */
+  dispute(question: string, said: readonly Said[], again: () => Promise<unknown>): void;
+  /** Ends a question's disputes: its parties agree. */
+  agree(question: string): void;
+  /** Keeps the notes there from now on, beside those that it holds already. */
+  keepIn(notes: ProviderNotes): void;
+  /** Reads others' notes and what the operator ended, then asks disputes again. A failure leaves what is known. */
+  refresh(): Promise<void>;
+}
+
+/** What a provider said, in the words of a `Statement`. */
+export interface Said {
+  readonly host: string;
+  readonly about: string | null;
+  readonly says: string;
+}
+
 /** What one provider said, beside what others said about the same block. */
 export interface ProviderNote {
-  /** The host of its URL, with the port where there is one. */
+  /** With the port where its URL names one. */
   readonly host: string;
   /** `apart`: two others contradict it. `disputed`: another one says something else, and no third has decided. */
   readonly kind: 'apart' | 'disputed';
@@ -25,57 +60,6 @@ export interface ProviderNotes {
   agree(question: string): Promise<void>;
 }
 
-/**
- * A provider is set apart for a day: long enough for an operator to see it, and a repaired provider comes back by
- * itself.
- */
-const APART_MS = 86_400_000;
-/**
- * A dispute counts this long after it was last seen, in milliseconds. It is asked again every few seconds. One that
- * nobody can decide any more, because
- * the nodes have pruned its block or the process has ended, must not stop the sales for longer.
- */
-const DISPUTED_MS = 60_000;
-/** Disputes that are asked again. A provider that lies about everything is caught by the first. */
-const MOST_OPEN = 20;
-const TEXT_LENGTH = 500;
-
-/** What a provider said, in the words of a `Statement`. */
-export interface Said {
-  readonly host: string;
-  readonly about: string | null;
-  readonly says: string;
-}
-
-/**
- * Which providers are believed. Kept in memory, and in the ledger once one is given. A provider comes back when its
- * note ends, or when the operator
- * deletes it (`ledger -- trust HOST`): `refresh` then no longer finds it.
- */
-export interface Trust {
-  /** Whether the provider is set apart: it is asked for nothing. */
-  isApart(host: string): boolean;
-  /** The notes that hold now. */
-  notes(): readonly ProviderNote[];
-  /** Sets apart a provider that two others contradict about one block. */
-  setApart(question: string, liar: Said, others: Said): void;
-  /**
-   * Notes that providers differ and no third decides. Neither counts for a sale while such a note holds. `again` asks
-   * them and the others once more; it is
-   * called at each `refresh` until they agree or a majority decides.
-   */
-  dispute(question: string, said: readonly Said[], again: () => Promise<unknown>): void;
-  /** Ends the disputes of a question: its parties agree. */
-  agree(question: string): void;
-  /** Keeps the notes there from now on, beside those that it holds already. */
-  keepIn(notes: ProviderNotes): void;
-  /**
-   * Reads the notes of the other instances, and what the operator has ended; then asks open disputes again. A failure
-   * leaves what is known.
-   */
-  refresh(): Promise<void>;
-}
-
 /** What is known of the providers, and where it is kept. */
 interface State {
   readonly clock: Clock;
@@ -88,11 +72,18 @@ interface State {
   kept: ProviderNotes | null;
 }
 
+/** Set apart for a day: long enough for an operator to see it, and a repaired provider comes back by itself. */
+const APART_MS = 86_400_000;
 /**
- * Opens the trust in the providers of one chain. Every provider is believed until two statements contradict each other.
- * `onContradiction` is called
- * whenever two providers contradict the one of this host.
+ * A dispute counts this long after it was last seen, in milliseconds. It is asked again every few seconds. One that
+ * nobody can decide any more (its block is pruned, or the process has ended) must not stop the sales for longer.
  */
+const DISPUTED_MS = 60_000;
+/** Disputes that are asked again. A provider that lies about everything is caught by the first. */
+const MOST_OPEN = 20;
+const TEXT_LENGTH = 500;
+
+/** Opens the trust in one chain's providers. `onContradiction` is called whenever two contradict the one of a host. */
 export function createTrust(clock: Clock, log: ChainLog, onContradiction?: (host: string) => void): Trust {
   const state: State = { clock, log, held: [], unsaved: new Set(), open: new Map(), kept: null };
   return {
