@@ -16,27 +16,10 @@ import {
   WAIT_MS,
 } from './wire.ts';
 
-/** The outcome of a call about which no two providers have said the same. It proves nothing. */
-export class Unconfirmed extends RpcError {
-  constructor() {
-    super(UNCONFIRMED_CODE, 'no two RPC providers have said the same');
-    this.name = 'Unconfirmed';
-  }
-}
+// What only counts when two providers say it: `createWitnesses` has the rules, which the functions below it follow.
 
-/** A code of JSON-RPC's range for servers (-32000 to -32099) that no node of ours uses. */
-const UNCONFIRMED_CODE = -32_098;
-/** How many providers must say the same. */
-const ENOUGH = 2;
-/** How long a provider is asked after the others once it alone made a statement, in milliseconds. */
-const DOUBTED_MS = 30_000;
-
-/** What one provider answered, and what that says. */
-interface Heard {
-  readonly entry: PooledProvider;
-  readonly outcomes: readonly RpcOutcome[];
-  readonly statements: readonly (Statement | null)[];
-}
+/** Asks until two providers say the same. */
+export type AskWitnesses = (question: Question) => Promise<RpcOutcome[]>;
 
 /** The calls, and how their answers are read. */
 interface Question {
@@ -45,14 +28,33 @@ interface Question {
   readonly rpc: RpcOptions;
 }
 
-/** Asks until two providers say the same. */
-export type AskWitnesses = (question: Question) => Promise<RpcOutcome[]>;
+/** What one provider answered, and what that says. */
+interface Heard {
+  readonly entry: PooledProvider;
+  readonly outcomes: readonly RpcOutcome[];
+  readonly statements: readonly (Statement | null)[];
+}
 
 export interface WitnessParts {
   readonly pool: ProviderPool;
   readonly queue: RankQueue;
   readonly trust: Trust;
   readonly clock: Clock;
+}
+
+/** How many providers must say the same. */
+const ENOUGH = 2;
+/** How long a provider is asked after the others once it alone made a statement, in milliseconds. */
+const DOUBTED_MS = 30_000;
+/** A code of JSON-RPC's range for servers (-32000 to -32099) that no node of ours uses. */
+const UNCONFIRMED_CODE = -32_098;
+
+/** The outcome of a call about which no two providers have said the same. It proves nothing. */
+export class Unconfirmed extends RpcError {
+  constructor() {
+    super(UNCONFIRMED_CODE, 'no two RPC providers have said the same');
+    this.name = 'Unconfirmed';
+  }
 }
 
 /**
@@ -62,13 +64,11 @@ export interface WitnessParts {
  * 2. The first two that say the same decide a call. Where two differ, the next ones are asked, and the larger number
  *    decides.
  * 3. A provider that the deciding ones contradict about the same block is set apart. Without a decision the call is
- *    `Unconfirmed`, and where two differ,
- *    that is a dispute.
+ *    `Unconfirmed`, and where two differ, that is a dispute.
  * 4. A provider whose statement nobody confirms, or that is outvoted, is asked after the others for a while. It may be
  *    ahead, or it may lie.
  * 5. A call about which nobody says anything has the first provider's refusal, or its `null`. Any other result of it is
- *    `Unconfirmed`: a batch may hold
- *    an answer that says nothing because another answer beside it was unreadable.
+ *    `Unconfirmed`: a batch may hold an answer that says nothing because another one beside it was unreadable.
  * Rejects as `request` does when nobody answers.
  */
 export function createWitnesses(parts: WitnessParts): AskWitnesses {
@@ -123,17 +123,7 @@ async function askUntilDecided(
   }
 }
 
-/** Returns one provider of each host, in the pool's order. */
-export function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
-  const byHost = new Map<string, PooledProvider>();
-  for (const entry of entries) if (!byHost.has(entry.provider.host)) byHost.set(entry.provider.host, entry);
-  return [...byHost.values()];
-}
-
-/**
- * Asks one provider for all calls by one request. `limited` when it limits one of the calls; null when it gives no
- * answer.
- */
+/** Asks one provider for all calls by one request. `limited` when it limits one of them; null without an answer. */
 export async function askOne(
   pool: ProviderPool,
   entry: PooledProvider,
@@ -154,6 +144,13 @@ export async function askOne(
     return { error: toRpcError(answer.error) };
   });
   return { entry, outcomes, statements: statements(outcomes, calls) };
+}
+
+/** Returns one provider of each host, in the pool's order. */
+export function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
+  const byHost = new Map<string, PooledProvider>();
+  for (const entry of entries) if (!byHost.has(entry.provider.host)) byHost.set(entry.provider.host, entry);
+  return [...byHost.values()];
 }
 
 function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly Heard[]): boolean {
@@ -231,9 +228,7 @@ function unsaid(outcome: RpcOutcome | undefined): RpcOutcome {
   return isEmpty ? outcome : { error: new Unconfirmed() };
 }
 
-/**
- * Rule 4. It needs two others that answered and said nothing, so that nobody is doubted for being the quicker of two.
- */
+/** Rule 4, but for the outvoted. Two others must have answered and said nothing: the quicker of two is not doubted. */
 function doubtLone(heard: readonly Heard[], at: number, said: readonly Said[], clock: Clock): void {
   if (said.length !== 1 || heard.length <= ENOUGH) return;
   const lone = heard.find(({ statements }) => statements[at]);
