@@ -14,35 +14,31 @@ import {
   WAIT_MS,
 } from './wire.ts';
 
-/** The message of a failure whose only cause is a provider's limit (`providers.ts`, `wire.ts`). */
-const RATE_LIMITED = 'rate limited';
-/**
- * How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's block time is 500
- * ms.
- */
-export const BEHIND_REPEATS = 2;
-export const BEHIND_MS = 250;
+// Asks the providers in their order: `createAsk` has the rules, which the functions below it follow.
 
 /** Asks the providers in their order, until each call has an answer. */
 export type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
 
+/** The message of a failure whose only cause is a provider's limit (`providers.ts`, `wire.ts`). */
+const RATE_LIMITED = 'rate limited';
+/** How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's blocks take 500. */
+export const BEHIND_REPEATS = 2;
+export const BEHIND_MS = 250;
+
 /**
  * Asks one provider after another, each only for the calls that no earlier provider has answered; `fromOneProvider`:
- * for all calls, until one provider
- * has answered them all.
+ * for all calls, until one provider has answered them all.
  * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, and every other rank
- *    throws `chain_busy`. A call
- *    that only met rate limits starts again here with its unanswered calls;
+ *    throws `chain_busy`. A call that only met rate limits starts again here with its unanswered calls;
  * 2. an answer that every correct node would give is final;
  * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 4. when a provider fails, all its calls go to the next;
  * 5. when the caller refuses the answers, all of them are dropped, and the next provider is asked for all calls;
  * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result,
- *    but "method not found" only
- *    where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
+ *    but "method not found" only where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
  * 7. when the result of an open call is "request beyond head block", the open calls start again at rule 1, at most
- *    twice: the nodes behind one URL may
- *    differ by a block. Ranks that do not wait start only once, and so do callers that refuse such a result.
+ *    twice: the nodes behind one URL may differ by a block. Ranks that do not wait start only once, and so do callers
+ *    that refuse such a result.
  */
 export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
   return async (calls, rpc) => {
@@ -70,6 +66,15 @@ export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock
       }
     }
   };
+}
+
+/** The answers so far, the calls without an answer, and the reasons. */
+interface Round {
+  readonly settled: RpcOutcome[];
+  open: { call: RpcCall; at: number }[];
+  readonly reasons: Set<string>;
+  /** True when the wait for the allowance is over. A settlement then also asks providers whose allowance is used up. */
+  isLastTry: boolean;
 }
 
 /** Rules 2 to 6, once. Throws `chain_busy` when a provider was skipped for its allowance. */
@@ -100,11 +105,6 @@ async function askAll(
   return unanswered(round, rpc);
 }
 
-/** Whether a node refused the call because its head is older than the block. */
-export function isBehind(outcome: RpcOutcome | undefined): boolean {
-  return outcome !== undefined && 'error' in outcome && classifyError(outcome.error) === 'behind';
-}
-
 /** The providers whose allowance has a free request, in order. With `mustNotFail` the others come after them. */
 function askable(entries: readonly PooledProvider[], mustNotFail: boolean): readonly PooledProvider[] {
   const ready = entries.filter(({ allowance }) => allowance.free() >= 1);
@@ -112,30 +112,7 @@ function askable(entries: readonly PooledProvider[], mustNotFail: boolean): read
   return [...ready, ...entries.filter((entry) => !ready.includes(entry))];
 }
 
-/** Rule 6. */
-function unanswered({ settled, open, reasons }: Round, { refuse }: RpcOptions): RpcOutcome[] {
-  if (reasons.size === 0 && open.every(({ at }) => settled[at] !== undefined)) {
-    const reason = refuse?.(settled) ?? null;
-    if (reason === null) return settled;
-    reasons.add(reason);
-  }
-  if (reasons.size === 1 && reasons.has(RATE_LIMITED)) throw chainBusy();
-  throw new UpstreamFailed('chain', `no provider answered (${[...reasons].join('; ') || 'none serves this chain'})`);
-}
-
-/** The answers so far, the calls without an answer, and the reasons. */
-interface Round {
-  readonly settled: RpcOutcome[];
-  open: { call: RpcCall; at: number }[];
-  readonly reasons: Set<string>;
-  /** True when the wait for the allowance is over. A settlement then also asks providers whose allowance is used up. */
-  isLastTry: boolean;
-}
-
-/**
- * Rules 2 to 4: asks one provider for the open calls. Methods that it is known to lack are left out, unless it must
- * answer all.
- */
+/** Rules 2 to 4: asks one for the open calls, without methods that it is known to lack, unless it must answer all. */
 async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Round, rpc: RpcOptions) {
   const { signal, onRequest, fromOneProvider = false } = rpc;
   const asked = fromOneProvider ? round.open : round.open.filter(({ call }) => !pool.lacks(entry, call.method));
@@ -174,7 +151,22 @@ const isOtherRefusal = (outcome: RpcOutcome | undefined): boolean =>
   outcome.error.code !== METHOD_NOT_FOUND &&
   classifyError(outcome.error) !== 'rateLimited';
 
-/** A node's own error as the client's. */
+/** Rule 6. */
+function unanswered({ settled, open, reasons }: Round, { refuse }: RpcOptions): RpcOutcome[] {
+  if (reasons.size === 0 && open.every(({ at }) => settled[at] !== undefined)) {
+    const reason = refuse?.(settled) ?? null;
+    if (reason === null) return settled;
+    reasons.add(reason);
+  }
+  if (reasons.size === 1 && reasons.has(RATE_LIMITED)) throw chainBusy();
+  throw new UpstreamFailed('chain', `no provider answered (${[...reasons].join('; ') || 'none serves this chain'})`);
+}
+
+/** Whether a node refused the call because its head is older than the block. */
+export function isBehind(outcome: RpcOutcome | undefined): boolean {
+  return outcome !== undefined && 'error' in outcome && classifyError(outcome.error) === 'behind';
+}
+
 export function toRpcError({ code, message, data }: AnswerError): RpcError {
   return new RpcError(code, message, data);
 }
