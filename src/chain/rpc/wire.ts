@@ -1,13 +1,17 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 
+// The words of a request to the chain: for whom it is made, what it asks, how a provider's answer is read and checked,
+// and what an error of a node means for the choice of the next provider.
+
 /**
  * Why a request to the chain is made, most important first.
  * - settle: send a settlement, or answer a buyer about one.
  * - sale: simulate a payer's contract, or run a paid handler.
- * - collect: the collector, reconciliation that no buyer waits for, and the evidence of a reverted authorization that is presented again.
- * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a client that has paid lately,
- *   or for one of the few new clients that may go first.
+ * - collect: the collector, reconciliation that no buyer waits for, and the evidence of a reverted authorization that
+ *   is presented again.
+ * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a
+ *   client that has paid lately, or for one of the few new clients that may go first.
  * - admit: ask the contract of an unverified payer for a signature, or run the handler of any other unpaid offer.
  * - free: free routes.
  */
@@ -27,8 +31,8 @@ export const RESERVE: Readonly<Record<Rank, number>> = {
 };
 
 /**
- * How long a request waits for its rank's allowance, in milliseconds. Then a settlement also asks providers whose allowance is used up, and every
- * other request is refused.
+ * How long a request waits for its rank's allowance, in milliseconds. Then a settlement also asks providers whose
+ * allowance is used up, and every other request is refused.
  */
 export const WAIT_MS: Readonly<Record<Rank, number>> = {
   settle: 3000,
@@ -39,7 +43,6 @@ export const WAIT_MS: Readonly<Record<Rank, number>> = {
   free: 0,
 };
 
-/** One JSON-RPC call. */
 export interface RpcCall {
   readonly method: string;
   readonly params: readonly unknown[];
@@ -47,8 +50,7 @@ export interface RpcCall {
 
 /**
  * What an answer says for certain. `about` is the hash of its block, or null where the answer names none. Two
- * statements about one block that say
- * different things cannot both be true.
+ * statements about one block that say different things cannot both be true.
  */
 export interface Statement {
   readonly about: string | null;
@@ -57,8 +59,7 @@ export interface Statement {
 
 /**
  * Reads what one provider's answers say, an entry for each call. Null where an answer says nothing: it is missing or
- * unreadable, or `null` because what
- * was asked for is not there yet.
+ * unreadable, or `null` because what was asked for is not there yet.
  */
 export type ReadStatements = (
   outcomes: readonly RpcOutcome[],
@@ -69,45 +70,34 @@ export type ReadStatements = (
 export interface RpcOptions {
   readonly signal?: AbortSignal;
   /**
-   * Checks the answers to at most 100 calls together. When it returns a reason, they are refused, and the next provider
-   * is asked for all of them.
-   * The refused provider is held back once another provider's answers were accepted. When all are refused, none is held
-   * back.
+   * Checks the answers to at most 100 calls together. When it returns a reason, the next provider is asked for all of
+   * them. The refused one is held back once another's answers were accepted; when all are refused, none is.
    */
   readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
   /**
-   * All outcomes of a batch of at most 100 calls come from one provider, by one request. Where it refuses one call
-   * because it is limited, or because it
-   * lacks the method or the block, the next provider is asked for all of them. By default the next one is asked only
-   * for what was refused.
+   * All outcomes of a batch of at most 100 calls come from one provider, by one request. Where it refuses one because
+   * it is limited, or lacks the method or the block, the next is asked for all; by default only for what was refused.
    */
   readonly fromOneProvider?: boolean;
   /**
    * Where two or more providers are configured, an answer counts once two of them gave it (`witnesses.ts`). An answer
-   * that only one gives is the outcome
-   * `Unconfirmed`. With one provider its word alone counts.
+   * that only one gives is the outcome `Unconfirmed`. With one provider its word alone counts.
    */
   readonly statements?: ReadStatements;
-  /**
-   * For calls with `statements` that are asked again and again: the first provider alone is asked until it says
-   * something.
-   */
+  /** For calls with `statements` that are asked again and again: the first provider alone, until it says something. */
   readonly isPoll?: boolean;
   /** How many places after the best provider the first one stands that is asked. 0 by default. */
   readonly turn?: number;
-  /** Called before each HTTP request of the call, so that a caller can keep a request budget. */
+  /** Called before each HTTP request, so that a caller can keep a request budget. */
   readonly onRequest?: () => void;
-  /** What the call is for; `sale` by default. While the providers limit us, calls of more important ranks go first. */
+  /** `sale` by default. While the providers limit us, calls of more important ranks go first. */
   readonly rank?: Rank;
 }
 
 /** What a node answered to one call of a batch. */
 export type RpcOutcome = { readonly result: unknown } | { readonly error: RpcError };
 
-/**
- * The node understood the call and refused it (a revert, an unknown method). Asking another provider would not help.
- * `code` and `data` are the node's own.
- */
+/** The node refused the call (a revert, an unknown method), as another would. `code` and `data` are the node's own. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -143,18 +133,9 @@ export const account = z
   .regex(/^0x[0-9a-fA-F]{40}$/)
   .transform((text) => text.toLowerCase() as `0x${string}`);
 
-/** Checks a node's answer against a schema. Throws UpstreamFailed (502) for a malformed answer. */
-export function parseAnswer<S extends z.ZodType>(schema: S, raw: unknown, what: string): z.output<S> {
-  const parsed = schema.safeParse(raw);
-  if (!parsed.success) throw new UpstreamFailed('chain', `malformed ${what}`, parsed.error);
-  return parsed.data;
-}
-
-/** The result of one call of a batch. Throws UpstreamFailed (502) when the node gave none or refused the call. */
-export function resultOf(outcome: RpcOutcome | undefined, what: string): unknown {
-  if (outcome === undefined) throw new UpstreamFailed('chain', `no answer about ${what}`);
-  if ('error' in outcome) throw new UpstreamFailed('chain', `${what} was refused`, outcome.error);
-  return outcome.result;
+/** A block number as JSON-RPC writes it. */
+export function toQuantity(value: number | bigint): `0x${string}` {
+  return `0x${value.toString(16)}`;
 }
 
 /** `resultOf`, then `parseAnswer`: the checked answer to one call of a batch. */
@@ -166,15 +147,24 @@ export function readOutcome<S extends z.ZodType>(
   return parseAnswer(schema, resultOf(outcome, what), what);
 }
 
-/** A block number as JSON-RPC writes it. */
-export function toQuantity(value: number | bigint): `0x${string}` {
-  return `0x${value.toString(16)}`;
+/** The result of one call of a batch. Throws UpstreamFailed (502) when the node gave none or refused the call. */
+export function resultOf(outcome: RpcOutcome | undefined, what: string): unknown {
+  if (outcome === undefined) throw new UpstreamFailed('chain', `no answer about ${what}`);
+  if ('error' in outcome) throw new UpstreamFailed('chain', `${what} was refused`, outcome.error);
+  return outcome.result;
+}
+
+/** Checks a node's answer against a schema. Throws UpstreamFailed (502) for a malformed answer. */
+export function parseAnswer<S extends z.ZodType>(schema: S, raw: unknown, what: string): z.output<S> {
+  const parsed = schema.safeParse(raw);
+  if (!parsed.success) throw new UpstreamFailed('chain', `malformed ${what}`, parsed.error);
+  return parsed.data;
 }
 
 /** Why a provider could not be used for a request. The error statistics use the same names. */
 export type FailureKind = 'timeout' | 'transport' | 'http' | 'rateLimited' | 'malformed' | 'wrongChain';
 
-/** One provider failed; the client then asks the next. The message is safe to publish: it holds no URL, no key and nothing that the provider wrote. */
+/** One provider failed; the next is asked. The message may be published: no URL, no key, nothing of the provider's. */
 export class ProviderFailure extends Error {
   readonly kind: FailureKind;
   constructor(kind: FailureKind, message: string, cause?: unknown) {
@@ -187,7 +177,6 @@ export class ProviderFailure extends Error {
 /** A node's answer to one call, as it came. */
 export type Answer = { readonly result: unknown } | { readonly error: AnswerError };
 
-/** A JSON-RPC error object as the node wrote it. */
 export interface AnswerError {
   readonly code: number;
   readonly message: string;
@@ -199,7 +188,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /**
  * Reads a JSON-RPC 2.0 answer to `ids` (one plain object for one call, an array for more), in the order of `ids`.
- * Throws ProviderFailure when an id is missing, unknown or given twice, because such an answer may belong to another request.
+ * Throws ProviderFailure when an id is missing, unknown or given twice: the answer may belong to another request.
  */
 export function readAnswers(body: unknown, ids: readonly number[]): Answer[] {
   const list = ids.length === 1 ? [body] : body;
@@ -228,7 +217,7 @@ function readEntry(entry: Record<string, unknown>): Answer {
   return { error: { code: error.code, message: String(error.message ?? ''), data: error.data } };
 }
 
-/** The failure behind one object that answers a whole batch. Nodes answer so over a limit, or when they do not support batches. */
+/** The failure behind one object that answers a whole batch: the node is limited, or does not support batches. */
 function asBatchRefusal(body: unknown): ProviderFailure {
   const error = isObject(body) && isObject(body.error) ? body.error : {};
   const limited = isRateLimit(Number(error.code), String(error.message ?? ''));
@@ -237,9 +226,24 @@ function asBatchRefusal(body: unknown): ProviderFailure {
     : new ProviderFailure('malformed', 'an answer to a batch that is no list');
 }
 
+/** EIP-1474's "limit exceeded"; Arc's public endpoint's beyond about two requests a second; HTTP's, from some nodes. */
+const RATE_LIMITS = new Set([-32005, -32011, 429]);
+/** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
+export const METHOD_NOT_FOUND = -32601;
+/** -32001 is EIP-1474's "resource not found", which reth uses for a block that it does not have yet. */
+const NOT_HERE = new Set([METHOD_NOT_FOUND, -32001]);
+const LACKS_BLOCK =
+  /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
+/**
+ * geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several
+ * nodes, and answers so too. eth_getLogs' "block range extends beyond current head block" is not meant: the logs of a
+ * node that leaves out the newest blocks must not take the place of this refusal.
+ */
+const BEYOND_HEAD = /request beyond head block/i;
+
 /**
  * What an error means for the choice of provider:
- * `rateLimited`: this provider refuses for now; `notHere`: this provider lacks the method or the block, and another may have it;
+ * `rateLimited`: this provider refuses for now; `notHere`: it lacks the method or the block, and another may have it;
  * `behind`: its head is older than the block, and it may have the block soon, as another may have it now;
  * `final`: every correct node gives the same error (a revert, bad parameters, a log range too large).
  */
@@ -249,21 +253,6 @@ export function classifyError({ code, message }: AnswerError): 'rateLimited' | '
   if (BEYOND_HEAD.test(message)) return 'behind';
   return NOT_HERE.has(code) || LACKS_BLOCK.test(message) ? 'notHere' : 'final';
 }
-
-/** -32005 is EIP-1474's "limit exceeded"; Arc's public endpoint answers -32011 beyond about two requests a second; some nodes use 429. */
-const RATE_LIMITS = new Set([-32005, -32011, 429]);
-/** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
-export const METHOD_NOT_FOUND = -32601;
-/** -32001 is EIP-1474's "resource not found", which reth uses for a block that it does not have yet. */
-const NOT_HERE = new Set([METHOD_NOT_FOUND, -32001]);
-const LACKS_BLOCK =
-  /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
-/**
- * geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several nodes, and answers so too.
- * eth_getLogs' "block range extends beyond current head block" is not meant: the logs of a node that leaves out the newest blocks must not take the place
- * of this refusal.
- */
-const BEYOND_HEAD = /request beyond head block/i;
 
 function isRateLimit(code: number, message: string): boolean {
   return RATE_LIMITS.has(code) || /rate limit|too many requests|request limit/i.test(message);
