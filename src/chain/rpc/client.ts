@@ -9,16 +9,20 @@ import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import { type Rank, type RpcCall, type RpcOptions, type RpcOutcome, WAIT_MS } from './wire.ts';
 import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts } from './witnesses.ts';
 
+// JSON-RPC over the configured providers. A caller gets an error only when no provider answers, because an error of one
+// would otherwise end a sale. What only counts when two providers say it is asked of two (witnesses.ts).
+
 /**
- * JSON-RPC over the configured providers, tried in order. Each has the time-out, and is used only after its chain id was checked.
- * The next provider is asked after a transport error, a time-out, HTTP other than 200, a rate limit, an answer that is not JSON-RPC,
- * or when the provider lacks the method or the block.
- * `request` throws RpcError for a call that every node would refuse. `request` and `batch` throw UpstreamFailed (502) when no provider answers.
- * A provider that limits us is asked within its allowance (`providers.ts`). When that is used up, ranks `admit` and `free` throw Unavailable
- * (503, `chain_busy`) at once. `sale`, `collect` and `offer` throw it after 2 s. `settle` asks every provider after 3 s, allowed or not, and throws it if
- * all refuse.
- * One call may reach several providers. So a raw transaction may be sent more than once, and "already known" may mean that our own first request
- * arrived.
+ * The providers are tried in order, each with the time-out, and only after its chain id was checked. The next is asked
+ * after a transport error, a time-out, HTTP other than 200, a rate limit, an answer that is not JSON-RPC, or when one
+ * lacks the method or the block.
+ * `request` throws RpcError for a call that every node would refuse; both it and `batch` throw UpstreamFailed (502)
+ * when no provider answers.
+ * A provider that limits us is asked within its allowance (`providers.ts`). When that is used up, ranks `admit` and
+ * `free` throw Unavailable (503, `chain_busy`) at once. `sale`, `collect` and `offer` throw it after 2 s. `settle` asks
+ * every provider after 3 s, allowed or not, and throws it if all refuse.
+ * One call may reach several providers. So a raw transaction may be sent more than once, and "already known" may mean
+ * that our own first request arrived.
  */
 export interface ChainClient {
   readonly chainId: number;
@@ -27,7 +31,7 @@ export interface ChainClient {
   request<T>(method: string, params: readonly unknown[], options?: RpcOptions): Promise<T>;
   /** Resolves when the providers' allowance permits a request of this rank. Rejects with the signal's reason. */
   ready(rank: Rank, signal?: AbortSignal): Promise<void>;
-  /** Estimated requests a second that all providers together accept. Infinite while the limit of one of them is unknown. */
+  /** Estimated requests a second that all providers together accept. Infinite while the limit of one is unknown. */
   requestsPerSecond(): number;
   /** One outcome for each call, in order. A provider is asked by one HTTP request for each 100 calls. */
   batch(calls: readonly RpcCall[], options?: RpcOptions): Promise<RpcOutcome[]>;
@@ -41,16 +45,14 @@ export interface ChainClient {
    * that answers, for a caller to whom one provider's word is enough. Rejects as `batch` does when nobody answers.
    */
   each(calls: readonly RpcCall[], options?: RpcOptions): Promise<readonly (readonly RpcOutcome[])[]>;
-  /** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
   readonly agreed: Agreed;
 }
 
-/** Where the chain is read, and how long one provider may take. */
 export interface ChainClientOptions {
   /** In the order in which they are tried; at least one. */
   readonly rpcUrls: readonly string[];
   readonly chainId: number;
-  /** When given, a provider with another block 0 is excluded, like one of another chain. A provider that has pruned block 0 is accepted. */
+  /** A provider with another block 0 is excluded, like one of another chain. One that has pruned it is accepted. */
   readonly genesisHash?: `0x${string}` | undefined;
   /** For each provider, from the start of a request to the last byte of its answer. */
   readonly timeoutMs: number;
@@ -64,27 +66,20 @@ export interface ChainClientOptions {
 
 /** A client with its connections. */
 export interface OpenChainClient extends ChainClient {
-  /** Each provider's allowance, in the order of their URLs, for requests that are sent to one provider without this client. */
+  /** In the order of their URLs, for requests that are sent to one provider without this client. */
   readonly allowances: readonly Allowance[];
-  /** Which providers are believed. */
   readonly trust: Trust;
-  /**
-   * Begins to watch the providers, until `close`, and keeps in `notes` who is believed. Resolves after the first round.
-   * Never rejects.
-   */
+  /** Watches the providers until `close`; `notes` keep who is believed. Resolves after a first round. Never rejects. */
   watch(notes?: ProviderNotes): Promise<void>;
   /** Rejects unless at least one provider serves the chain. */
   check(): Promise<void>;
-  /** Ends every connection. */
   close(): Promise<void>;
 }
 
 /** Nodes refuse longer batches with -32600 (Arc's node: "batch size exceeds limit of 100"). */
 export const MAX_BATCH = 100;
-/**
- * Opens the client. It sends nothing before the first call.
- * A caller gets an error only when no provider answers, because an error of a provider would otherwise end a sale.
- */
+
+/** Opens the client. It sends nothing before the first call. */
 export function createChainClient(options: ChainClientOptions): OpenChainClient {
   const { chainId, timeoutMs, log = SILENT, clock = systemClock } = options;
   const providers = options.rpcUrls.map((url) => createProvider(url, timeoutMs));
@@ -96,7 +91,6 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   const pool = createProviderPool(providers, { chainId, genesisHash: options.genesisHash }, clock, log, hooks);
   const queue = createRankQueue(pool, clock);
   const ask = openAsk(witnesses, createAsk(pool, queue, clock), createWitnesses({ pool, queue, trust, clock }));
-
   const agreed = createAgreedHead({ pool, trust, ask, clock, log });
 
   async function request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
@@ -153,10 +147,7 @@ function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses)
     rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
 }
 
-/**
- * Asks each host on its own. One that limits us is asked again within the wait of the rank; a settlement asks it at the
- * end of it all the same.
- */
+/** Asks each host alone; one that limits us again, within the rank's wait. A settlement then asks it all the same. */
 async function askEach(
   { pool, queue, clock }: Pick<WitnessParts, 'pool' | 'queue' | 'clock'>,
   calls: readonly RpcCall[],
@@ -184,7 +175,7 @@ async function askEach(
 
 const SILENT: ChainLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** The same chain client, with this rank for each request that names none. */
+/** A client that gives this rank to each request that names none. */
 export function ranked(chain: ChainClient, rank: Rank): ChainClient {
   return {
     ...chain,
@@ -202,8 +193,8 @@ interface ChainCache<T> {
 }
 
 /**
- * One bounded cache for each client, so that two chains in one process never mix. When the cache is full, the oldest entry is dropped.
- * An entry is valid for `keepBlocks` blocks. Counting age in blocks needs no clock.
+ * One bounded cache for each client, so that two chains in one process never mix. When it is full, the oldest entry is
+ * dropped. An entry is valid for `keepBlocks` blocks; counting age in blocks needs no clock.
  */
 export function createChainCache<T>(keepBlocks: number, maxEntries: number): (chain: ChainClient) => ChainCache<T> {
   const caches = new WeakMap<ChainClient, ChainCache<T>>();
