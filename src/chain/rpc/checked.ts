@@ -1,6 +1,9 @@
 import type { ChainClient } from './client.ts';
 import { METHOD_NOT_FOUND, type RpcCall, type RpcOptions, type RpcOutcome } from './wire.ts';
 
+// Answers that must be true together: `read` throws a Contradiction where they cannot be, and the next provider is
+// asked for the whole batch. Nothing of a refused answer is used.
+
 /** What an answer contradicts: its expected shape, the request, or another part of itself. */
 export type RefusalReason =
   | 'shape'
@@ -15,7 +18,6 @@ export type RefusalReason =
   | 'feeHistory'
   | 'staleHead';
 
-/** A reader of answers throws this when they cannot all be true. The caller stores nothing of them. */
 export class Contradiction extends Error {
   readonly reason: RefusalReason;
   constructor(reason: RefusalReason, detail: string) {
@@ -25,15 +27,12 @@ export class Contradiction extends Error {
   }
 }
 
-/** `onRefused` is called for each answer that was refused. */
 interface CheckedOptions extends RpcOptions {
+  /** Called for each answer that was refused. */
   readonly onRefused?: (reason: RefusalReason) => void;
 }
 
-/**
- * Sends a batch of at most 100 calls and reads its answers. When `read` throws a Contradiction, the next provider is asked for the whole batch.
- * Rejects as `batch` does when no provider gives answers that `read` accepts.
- */
+/** Sends at most 100 calls and reads their answers. Rejects as `batch` does when `read` accepts no provider's. */
 export async function askChecked<T>(
   chain: ChainClient,
   calls: readonly RpcCall[],
@@ -68,8 +67,8 @@ export function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
   return outcome !== undefined && 'error' in outcome && outcome.error.code === METHOD_NOT_FOUND;
 }
 
-// Read by hand, because the collector reads thousands of transactions and logs a second during its first fill.
-// A schema library would cost several times as much as parsing the JSON.
+// Fields are read by hand, because the collector reads thousands of transactions and logs a second during its first
+// fill. A schema library would cost several times as much as parsing the JSON.
 
 type Hex = `0x${string}`;
 export type Fields = Readonly<Record<string, unknown>>;
@@ -79,26 +78,12 @@ const ACCOUNT = /^0x[0-9a-f]{40}$/;
 const DATA = /^0x(?:[0-9a-f]{2})*$/;
 const QUANTITY = /^0x[0-9a-f]{1,64}$/;
 
-function refuse(what: string): never {
-  throw new Contradiction('shape', what);
-}
-
-/** A JSON object. */
 export function fieldsOf(value: unknown, what: string): Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : refuse(what);
 }
 
-/** A JSON list. */
 export function listOf(value: unknown, what: string): readonly unknown[] {
   return Array.isArray(value) ? value : refuse(what);
-}
-
-/** Hex in lower case that matches `form`; most nodes write it so, and the others are converted. */
-function hexOf(value: unknown, form: RegExp, what: string): Hex {
-  if (typeof value !== 'string') return refuse(what);
-  if (form.test(value)) return value as Hex;
-  const lower = value.toLowerCase();
-  return form.test(lower) ? (lower as Hex) : refuse(what);
 }
 
 /** 32 bytes. */
@@ -114,4 +99,16 @@ export const bigintOf = (value: unknown, what: string): bigint => BigInt(hexOf(v
 export function countOf(value: unknown, what: string): number {
   const count = Number(hexOf(value, QUANTITY, what));
   return Number.isSafeInteger(count) ? count : refuse(what);
+}
+
+/** Hex in lower case that matches `form`; most nodes write it so, and the others are converted. */
+function hexOf(value: unknown, form: RegExp, what: string): Hex {
+  if (typeof value !== 'string') return refuse(what);
+  if (form.test(value)) return value as Hex;
+  const lower = value.toLowerCase();
+  return form.test(lower) ? (lower as Hex) : refuse(what);
+}
+
+function refuse(what: string): never {
+  throw new Contradiction('shape', what);
 }

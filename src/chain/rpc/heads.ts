@@ -1,22 +1,21 @@
-/** Back-off of a websocket that fails, doubled with each failure in a row. */
-const BACK_OFF_MS = 1000;
-const MAX_BACK_OFF_MS = 60_000;
-/** Idle time-out of a socket, in milliseconds. In this time Arc makes sixty blocks, so a socket that reports none is dead. */
-const IDLE_TIMEOUT_MS = 30_000;
+// New heads over a websocket. A head is only a hint: the poll then reads and checks the block itself, so that a dead or
+// lying socket costs nothing but time.
 
 interface HeadWatchOptions {
   /** ws:// or wss:// endpoints; the first that works is used. May be empty. */
   readonly urls: readonly string[];
   readonly log: Pick<ChainLog, 'warn'>;
   readonly onHead: (number: number) => void;
-  /** The next endpoint is tried when a socket has reported nothing for this long. */
   readonly idleTimeoutMs?: number;
 }
 
-/**
- * Subscribes to `newHeads` at one endpoint at a time and calls `onHead` for each. A head is only a hint: the poll then reads and checks the
- * block itself, so that a dead or lying socket costs nothing but time.
- */
+/** Back-off of a websocket that fails, doubled with each failure in a row. */
+const BACK_OFF_MS = 1000;
+const MAX_BACK_OFF_MS = 60_000;
+/** A socket that reports no head for so long is dead: in this time Arc makes sixty blocks. In milliseconds. */
+const IDLE_TIMEOUT_MS = 30_000;
+
+/** Subscribes to `newHeads` at one endpoint at a time and calls `onHead` for each. */
 export function watchHeads({ urls, log, onHead, idleTimeoutMs = IDLE_TIMEOUT_MS }: HeadWatchOptions): {
   close(): void;
 } {
@@ -84,12 +83,12 @@ function numberOf(text: string): number | null {
   return text.includes('eth_subscription') && found !== null ? Number.parseInt(found[1] ?? '', 16) : null;
 }
 
-/** Lets callers wait for new heads. The socket is opened for the first listener and stays open, because opening takes longer than a block. */
+/** Lets callers wait for heads. The first opens the socket; it stays open, for opening takes longer than a block. */
 export function createHeads(urls: readonly string[], log: Pick<ChainLog, 'warn'>) {
   const listeners = new Set<() => void>();
   let watch: { close(): void } | null = null;
   return {
-    /** Calls `onHead` for every head that an endpoint reports, until the returned function is called. Without an endpoint it is never called. */
+    /** Calls `onHead` for every head, until the returned function is called; without an endpoint never. */
     listen(onHead: () => void): () => void {
       listeners.add(onHead);
       if (urls.length > 0) {

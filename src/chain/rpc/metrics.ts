@@ -1,7 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ChainClientOptions, OpenChainClient } from './client.ts';
 
-/** The counters that a chain client needs from its start. */
 type RpcCounters = Required<Pick<ChainClientOptions, 'onRequest' | 'onContradiction'>>;
 
 /**
@@ -29,10 +28,7 @@ export function countRpc(registry: Registry, rpcUrls: readonly string[]): RpcCou
   };
 }
 
-/**
- * Publishes what two or more providers agree on: how far each is from the agreed head, whether it is believed, and
- * whether sales over the chain may begin.
- */
+/** Publishes how far each provider is from the agreed head, whether it is believed, and whether sales may begin. */
 export function publishAgreement(registry: Registry, { agreed }: Pick<OpenChainClient, 'agreed'>): void {
   if (agreed.witnesses < 2) return;
   const registers = [registry];

@@ -3,51 +3,22 @@ import type { Clock } from '../../lib/clock.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';
 import { RANKS, type Rank, RESERVE } from './wire.ts';
 
-/** How often a used-up allowance is checked again, in milliseconds. Short compared with Arc's block time of half a second. */
+// Who may send next, where the providers limit us: a more important rank first, then who has waited longest. Reserves
+// alone would not keep that order: where each provider's bucket holds one request, all ranks may send when one is full.
+
+export interface RankQueue {
+  /** Waits until this rank may send; false when `waitMs` are over. Rejects with the signal's reason. */
+  untilAllowed(rank: Rank, waitMs: number, signal?: AbortSignal): Promise<boolean>;
+}
+
+/** How often a used-up allowance is checked again, in milliseconds: short beside Arc's half a second for a block. */
 export const RECHECK_MS = 25;
 const CHAIN_BUSY = 'chain_busy';
-
-/**
- * Whether a request of this rank may be sent: after it the providers still have the share of their burst that RESERVE keeps for more important ranks.
- * True when there is no provider, so that the caller gets "no provider" and not "busy".
- */
-function isAllowed(entries: readonly PooledProvider[], rank: Rank): boolean {
-  let [free, burst, most] = [0, 0, 0];
-  for (const { allowance } of entries) {
-    const own = allowance.free();
-    free += Math.max(0, own);
-    burst += allowance.burst();
-    most = Math.max(most, own);
-  }
-  if (entries.length === 0 || free === Number.POSITIVE_INFINITY) return true;
-  // A full bucket is enough for every rank, also when there is only one bucket and it holds one request.
-  return most >= 1 && free - 1 >= RESERVE[rank] * (burst - 1);
-}
 
 /** The requests that wait, by rank; within a rank the longest waiting comes first. */
 type Lines = Readonly<Record<Rank, Set<symbol>>>;
 
-/** Whether no other request comes first: none of a more important rank waits, and none of the same rank has waited longer. */
-function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
-  const isFirst = RANKS.slice(0, RANKS.indexOf(rank)).every((before) => lines[before].size === 0);
-  const [next] = lines[rank];
-  return isFirst && (next === waiter || !lines[rank].has(waiter));
-}
-
-/** The queue of the requests that wait for a pool of providers. */
-export interface RankQueue {
-  /**
-   * Waits until a request of this rank may be sent, at most `waitMs` milliseconds. Resolves to false when the time is over. Rejects with the signal's
-   * reason.
-   */
-  untilAllowed(rank: Rank, waitMs: number, signal?: AbortSignal): Promise<boolean>;
-}
-
-/**
- * Opens the queue of a pool; a pool needs exactly one. Waiting requests take turns: a more important rank first, then the one that has waited longest.
- * The reserves alone would not keep that order: where each provider's bucket holds one request, all ranks may send at the moment when one is full. A
- * request that does not wait passes the waiting ones of its own rank.
- */
+/** Opens the queue of a pool, which needs exactly one. Who does not wait passes those that wait in the same rank. */
 export function createRankQueue(pool: Pick<ProviderPool, 'inOrder'>, clock: Clock): RankQueue {
   const lines: Lines = {
     settle: new Set<symbol>(),
@@ -78,7 +49,31 @@ export function createRankQueue(pool: Pick<ProviderPool, 'inOrder'>, clock: Cloc
   };
 }
 
-/** Whether a call failed because the providers accept no more requests now. No provider has answered such a call. */
+/** Whether no other comes first: none of a more important rank waits, and none of this rank has waited longer. */
+function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
+  const isFirst = RANKS.slice(0, RANKS.indexOf(rank)).every((before) => lines[before].size === 0);
+  const [next] = lines[rank];
+  return isFirst && (next === waiter || !lines[rank].has(waiter));
+}
+
+/**
+ * Whether this rank may send: after it the providers still have what RESERVE keeps for more important ranks.
+ * True when there is no provider, so that the caller gets "no provider" and not "busy".
+ */
+function isAllowed(entries: readonly PooledProvider[], rank: Rank): boolean {
+  let [free, burst, most] = [0, 0, 0];
+  for (const { allowance } of entries) {
+    const own = allowance.free();
+    free += Math.max(0, own);
+    burst += allowance.burst();
+    most = Math.max(most, own);
+  }
+  if (entries.length === 0 || free === Number.POSITIVE_INFINITY) return true;
+  // A full bucket is enough for every rank, also when there is only one bucket and it holds one request.
+  return most >= 1 && free - 1 >= RESERVE[rank] * (burst - 1);
+}
+
+/** Whether the providers accept no more requests now. No provider has answered such a call. */
 export function isChainBusy(error: unknown): boolean {
   return error instanceof Unavailable && error.code === CHAIN_BUSY;
 }
