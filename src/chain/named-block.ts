@@ -28,29 +28,11 @@ interface ReadAtBlock {
   readonly outcomes: readonly RpcOutcome[];
 }
 
-const headerShape = z.object({ number: index, timestamp: quantity, hash: word.optional() }).nullable();
-
-/**
- * What a provider says in a batch that begins with the header of a block: the header, and each answer at that block. A
- * refusal says nothing.
- */
-const statementsAtBlock: ReadStatements = (outcomes) => {
-  const [first] = outcomes;
-  const header = first && 'result' in first ? headerShape.safeParse(first.result).data : null;
-  return outcomes.map((outcome, at): Statement | null => {
-    if (!header || !('result' in outcome)) return null;
-    const says = at === 0 ? `block ${header.number} at ${header.timestamp}` : JSON.stringify(outcome.result);
-    return { about: header.hash ?? null, says };
-  });
-};
-
 /**
  * Reads a block's header and calls at that block, all by one request from a provider that has it. `callsAt` gets the
- * block as JSON-RPC names it.
- * `isConfirmed`: each answer counts once two providers gave it about one block hash; one that is not confirmed is an
- * outcome `Unconfirmed`. Null when no
- * provider has the block, and when its header is not confirmed. Rejects as the client's `batch` does, and when the
- * header is refused.
+ * block as JSON-RPC names it. `isConfirmed`: each answer counts once two providers gave it about one block hash; one
+ * that is not confirmed is an outcome `Unconfirmed`. Null when no provider has the block, and when its header is not
+ * confirmed. Rejects as the client's `batch` does, and when the header is refused.
  */
 export async function readAtBlock(
   chain: Pick<ChainClient, 'batch'>,
@@ -66,3 +48,16 @@ export async function readAtBlock(
   const header = parseAnswer(headerShape, resultOf(first, 'block header'), 'block header');
   return header?.number !== number ? null : { block: { number, timestamp: header.timestamp }, outcomes };
 }
+
+const headerShape = z.object({ number: index, timestamp: quantity, hash: word.optional() }).nullable();
+
+/** What a provider says: the header, which begins the batch, and each answer at that block. A refusal says nothing. */
+const statementsAtBlock: ReadStatements = (outcomes) => {
+  const [first] = outcomes;
+  const header = first && 'result' in first ? headerShape.safeParse(first.result).data : null;
+  return outcomes.map((outcome, at): Statement | null => {
+    if (!header || !('result' in outcome)) return null;
+    const says = at === 0 ? `block ${header.number} at ${header.timestamp}` : JSON.stringify(outcome.result);
+    return { about: header.hash ?? null, says };
+  });
+};
