@@ -1,8 +1,18 @@
 import type { Transfer } from './erc20.ts';
 import type { Log } from './transaction.ts';
 
-/** Families of pools, by the events that they emit. Slipstream pools (Aerodrome's) emit v3's Swap; their factory has its own creation event. */
+// The events of pools: what a swap moved, which trade that is and at which price it left the pool; and which pool a
+// creation announces. The swaps of a single transaction are found without knowing its pools (`decodeSwaps`).
+
+/** Families of pools, by their events. Slipstream's (Aerodrome) emit v3's Swap, but have their own creation event. */
 export type PoolKind = 'v2' | 'v3' | 'v4' | 'slipstream';
+
+/** Hex in lower case. */
+export interface EventLog {
+  readonly address: `0x${string}`;
+  readonly topics: readonly `0x${string}`[];
+  readonly data: `0x${string}`;
+}
 
 /** First topics: keccak-256 of the event's signature (checked by a test). */
 export const SWAP_TOPICS = {
@@ -14,20 +24,14 @@ export const SWAP_TOPICS = {
     '0x40e9cecb9f5f1f1c5b9c97dec2917b7ee92e57ba5563708daca94dd84ad7112f',
 } as const;
 
-/** The topic of the Swap event of each kind of pool. */
 export const SWAP_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   v2: SWAP_TOPICS['Swap(address,uint256,uint256,uint256,uint256,address)'],
   v3: SWAP_TOPICS['Swap(address,address,int256,int256,uint160,uint128,int24)'],
   slipstream: SWAP_TOPICS['Swap(address,address,int256,int256,uint160,uint128,int24)'],
   v4: SWAP_TOPICS['Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)'],
 };
-
-/** The parts of an event that this folder reads; hex in lower case. */
-export interface EventLog {
-  readonly address: `0x${string}`;
-  readonly topics: readonly `0x${string}`[];
-  readonly data: `0x${string}`;
-}
+/** 32-byte words of data: v2 has four amounts; v3 two, price, liquidity and tick; v4 adds the fee. */
+const SWAP_WORDS: Record<PoolKind, number> = { v2: 4, v3: 5, slipstream: 5, v4: 6 };
 
 /** What a swap moved, in base units of token0 and token1: positive into the pool, negative out of it. */
 interface PoolDeltas {
@@ -35,11 +39,9 @@ interface PoolDeltas {
   readonly amount1: bigint;
 }
 
-const WORD = 64;
-
 /**
- * The amounts of a Swap event of this kind of pool, always from the pool's side. Null for any other event and for one of another length.
- * v2 counts in and out apart. v3 and Slipstream report the pool's change. v4 reports the swapper's change, which has the opposite sign.
+ * The amounts of a Swap event of this kind, from the pool's side. Null for another event, or one of another length.
+ * v2 counts in and out apart. v3 and Slipstream report the pool's change, v4 the swapper's, of the opposite sign.
  */
 export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDeltas | null {
   if (topics[0] !== SWAP_TOPIC[kind]) return null;
@@ -51,10 +53,23 @@ export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDelt
   return { amount0: signed(a), amount1: signed(b) };
 }
 
-/** The number of 32-byte words in the data: v2 has four amounts; v3 has two amounts, price, liquidity and tick; v4 adds the fee. */
-const SWAP_WORDS: Record<PoolKind, number> = { v2: 4, v3: 5, slipstream: 5, v4: 6 };
+const WORD = 64;
 
-/** The facts about a pool's two sides that a trade needs. */
+/** The 32-byte words of data after `0x`. Empty when the data ends within a word. */
+function readWords(data: string): string[] {
+  if ((data.length - 2) % WORD !== 0) return [];
+  return Array.from({ length: (data.length - 2) / WORD }, (_, at) => data.slice(2 + at * WORD, 2 + (at + 1) * WORD));
+}
+
+function unsigned(word: string): bigint {
+  return BigInt(`0x${word}`);
+}
+
+/** A signed integer in two's complement; the ABI widens shorter integers to a whole word. */
+function signed(word: string): bigint {
+  return BigInt.asIntN(256, unsigned(word));
+}
+
 export interface PoolSides {
   readonly tokenFirst: boolean;
   readonly tokenDecimals: number;
@@ -71,8 +86,8 @@ interface Trade {
 const MAX_E9 = 2n ** 63n - 1n;
 
 /**
- * The trade that a swap made. Null when both sides moved the same way (a loan paid back with its fee), or when one side did not move.
- * Also null when an amount is below half of 10^-9 or above what 64 bits hold: such amounts give no price.
+ * The trade that a swap made. Null when both sides moved the same way (a loan paid back with its fee) or one did not
+ * move, and when an amount is below half of 10^-9 or above what 64 bits hold: such amounts give no price.
  */
 export function toTrade({ amount0, amount1 }: PoolDeltas, pool: PoolSides): Trade | null {
   if (amount0 > 0n === amount1 > 0n || amount0 === 0n || amount1 === 0n) return null;
@@ -90,21 +105,6 @@ export function toE9(amount: bigint, decimals: number): bigint {
   return (2n * amount + scale) / (2n * scale);
 }
 
-/** The 32-byte words of data after `0x`. Empty when the data ends within a word. */
-function readWords(data: string): string[] {
-  if ((data.length - 2) % WORD !== 0) return [];
-  return Array.from({ length: (data.length - 2) / WORD }, (_, at) => data.slice(2 + at * WORD, 2 + (at + 1) * WORD));
-}
-
-function unsigned(word: string): bigint {
-  return BigInt(`0x${word}`);
-}
-
-/** A signed integer in two's complement; the ABI widens shorter integers to a whole word. */
-function signed(word: string): bigint {
-  return BigInt.asIntN(256, unsigned(word));
-}
-
 /** The native currency, as v4 names it. */
 export const NATIVE_CURRENCY = '0x0000000000000000000000000000000000000000';
 
@@ -118,7 +118,6 @@ export const CREATION_TOPICS = {
     '0xdd466e674ea557f56295e2d0218a125ea4b4f0f6f3307b95f85e6110838d6438',
 } as const;
 
-/** The topic of the creation event of each kind of pool. */
 export const CREATION_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   v2: CREATION_TOPICS['PairCreated(address,address,address,uint256)'],
   v3: CREATION_TOPICS['PoolCreated(address,address,uint24,int24,address)'],
@@ -126,7 +125,6 @@ export const CREATION_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   v4: CREATION_TOPICS['Initialize(bytes32,address,address,uint24,int24,address,uint160,int24)'],
 };
 
-/** A pool as its creation event describes it. */
 export interface CreatedPool {
   readonly kind: PoolKind;
   /** The pool's address; for v4 the pool id. */
@@ -138,12 +136,12 @@ export interface CreatedPool {
 }
 
 /**
- * A hook with one of these permissions (the last bits of its address; Hooks.sol of v4-core: beforeSwapReturnDelta, afterSwapReturnDelta)
- * takes or gives amounts of its own. The Swap event of its pool then does not show what the swapper paid.
+ * A hook with one of these permissions (the last bits of its address; Hooks.sol of v4-core: beforeSwapReturnDelta,
+ * afterSwapReturnDelta) takes or gives amounts of its own: the pool's Swap does not show what the swapper paid.
  */
 const HOOK_CHANGES_AMOUNTS = 0b1100n;
 
-/** The pool that a creation event of this kind announces. Null for any other event, and for a v4 pool whose hook changes amounts. */
+/** The pool that a creation event announces. Null for any other event, and for a v4 pool whose hook changes amounts. */
 export function decodeCreation(kind: PoolKind, { address, topics, data }: EventLog): CreatedPool | null {
   if (topics[0] !== CREATION_TOPIC[kind]) return null;
   const words = readWords(data);
@@ -172,17 +170,17 @@ function toAddress(word: string | undefined): `0x${string}` | null {
   return word?.length === 64 && word.startsWith('0'.repeat(24)) ? `0x${word.slice(24)}` : null;
 }
 
-/** v2's event of the reserves after a change. A pair emits it right before its Swap. */
-export const SYNC_TOPIC: `0x${string}` = '0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1';
-
-/** A pool beside one of its swaps. Prices are in whole USDC for a whole token, without the pool's fee. Floats, because nothing is paid with them. */
+/** In whole USDC for a whole token, without the pool's fee. Floats, because nothing is paid with them. */
 interface PoolPrice {
   readonly priceAfter: number;
   /** Null where the swap's own events do not say it: then it is the price after the swap before it in the same pool. */
   readonly priceBefore: number | null;
-  /** The USDC that the pool trades with at this price: v2's reserve, elsewhere that of a v2 pool as deep as the liquidity in range. */
+  /** The USDC that it trades with: v2's reserve, else that of a v2 pool as deep as the liquidity in range. */
   readonly usdcReserve: number;
 }
+
+/** v2's event of the reserves after a change. A pair emits it right before its Swap. */
+export const SYNC_TOPIC: `0x${string}` = '0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1';
 
 /**
  * The price at which a pool stands after a swap. `sync` is the log right before the swap's, which v2 needs.
@@ -222,13 +220,13 @@ function fromReserves(
   return { priceAfter: after.price, priceBefore: priceOf(before0, before1).price, usdcReserve: after.usdc };
 }
 
-/** v3, Slipstream and v4 write the square root of the price in the pool's own order, times 2^96, and the liquidity in range. */
+/** v3, Slipstream and v4 write the root of the price in the pool's order, times 2^96, and the liquidity in range. */
 function fromSquareRoot({ data }: EventLog, pool: PoolSides): PoolPrice | null {
   const [, , rootX96, liquidity] = readWords(data);
   const root = Number(BigInt(`0x${rootX96 ?? '0'}`)) / 2 ** 96;
   const depth = Number(BigInt(`0x${liquidity ?? '0'}`));
   if (!(root > 0 && depth > 0)) return null;
-  // The reserves of a v2 pool of this price and liquidity: liquidity / root of the first token, liquidity x root of the second.
+  // A v2 pool of this price and liquidity has liquidity / root of the first token, liquidity x root of the second.
   const [token, usdc] = wholes(pool.tokenFirst ? [depth / root, depth * root] : [depth * root, depth / root], pool);
   return { priceAfter: usdc / token, priceBefore: null, usdcReserve: usdc };
 }
@@ -237,7 +235,7 @@ function wholes([token, usdc]: readonly [bigint | number, bigint | number], pool
   return [Number(token) / 10 ** pool.tokenDecimals, Number(usdc) / 10 ** pool.usdcDecimals];
 }
 
-/** The Swap event of a pool that anyone may have made; amounts from the pool's side, in base units. */
+/** A Swap event of a pool that anyone may have made; amounts from the pool's side, in base units. */
 export interface Swap extends PoolDeltas {
   /** The family of the event. Slipstream pools emit v3's. */
   readonly family: 'v2' | 'v3' | 'v4';
@@ -250,7 +248,7 @@ export interface Swap extends PoolDeltas {
 
 const FAMILIES = ['v2', 'v3', 'v4'] as const satisfies readonly PoolKind[];
 
-/** Every swap in a transaction's logs, in their order. An event whose both sides moved the same way (a loan paid back) is left out. */
+/** Every swap in a transaction's logs. An event whose sides moved the same way (a loan paid back) is left out. */
 export function decodeSwaps(logs: readonly Log[]): Swap[] {
   return logs.flatMap(({ logIndex, ...log }) => {
     for (const family of FAMILIES) {
@@ -265,8 +263,8 @@ export function decodeSwaps(logs: readonly Log[]): Swap[] {
 }
 
 /**
- * The token of which a transaction moved exactly `amount` into the contract (`to`) or out of it (`from`); null when no token or several did.
- * A Swap event does not name its tokens. The transfers that pay for it do, without another read of the chain.
+ * The token of which a transaction moved exactly `amount` into the contract (`to`) or out of it (`from`); null when no
+ * or several tokens did. A Swap names no tokens; the transfers that pay for it do, without another read of the chain.
  */
 export function movedToken(
   transfers: readonly Transfer[],
