@@ -4,7 +4,9 @@ import { type ChainClient, createChainCache } from './rpc/client.ts';
 import { data, parseAnswer, type RpcCall, type RpcError, type RpcOptions, type RpcOutcome } from './rpc/wire.ts';
 import type { Log } from './transaction.ts';
 
-/** What a token contract reports of itself; a field is null when the contract does not answer. */
+// Tokens: what their contracts report, and what a transaction moved.
+
+/** A field is null when the contract does not answer. */
 export interface Token {
   readonly address: `0x${string}`;
   readonly name: string | null;
@@ -12,21 +14,20 @@ export interface Token {
   readonly decimals: number | null;
 }
 
-/** A token with `totalSupply` (base units), and whether ERC-165 declares it an ERC-721. An ERC-721 answers nearly the same calls. */
+/** `totalSupply` in base units. `isErc721` by ERC-165: an ERC-721 answers nearly the same calls. */
 interface TokenWithSupply extends Token {
   readonly totalSupply: bigint | null;
   readonly isErc721: boolean;
 }
 
-/** ERC-165's id of ERC-721 (https://eips.ethereum.org/EIPS/eip-721), as the argument of `supportsInterface`. */
-const ERC721_INTERFACE = '80ac58cd'.padEnd(64, '0');
+const METADATA = [SELECTORS['name()'], SELECTORS['symbol()'], SELECTORS['decimals()']] as const;
 
-/** Kept for an hour of half-second blocks, because a proxy may rename its token. 2,000 tokens take at most some megabytes. */
+/** Kept for an hour of half-second blocks, because a proxy may rename its token. 2,000 take at most some megabytes. */
 const cacheOf = createChainCache<Token>(7200, 2000);
 
 /**
- * Name, symbol and decimals of each address at `block`, in one batch. Null for an address that has no contract, or whose contract answers none of them.
- * Complete answers are cached for about an hour of blocks: they hardly ever change, and one transaction may name many tokens.
+ * Name, symbol and decimals of each address at `block`, in one batch. Null where no contract answers any of them.
+ * Complete answers are cached: they hardly ever change, and one transaction may name many tokens.
  */
 export async function readTokens(
   chain: ChainClient,
@@ -51,6 +52,22 @@ export async function readTokens(
   return addresses.map((address) => known.get(address) ?? null);
 }
 
+function toToken(address: `0x${string}`, outcomes: readonly RpcOutcome[]): Token | null {
+  const [name = '0x', symbol = '0x', decimals = '0x'] = outcomes.slice(0, METADATA.length).map(readView);
+  const places = decodeUint(decimals);
+  const token = {
+    address,
+    name: decodeText(name),
+    symbol: decodeText(symbol),
+    // ERC-20 declares decimals as uint8.
+    decimals: places !== null && places <= 255n ? Number(places) : null,
+  };
+  return token.name === null && token.symbol === null && token.decimals === null ? null : token;
+}
+
+/** ERC-165's id of ERC-721 (https://eips.ethereum.org/EIPS/eip-721), as the argument of `supportsInterface`. */
+const ERC721_INTERFACE = '80ac58cd'.padEnd(64, '0');
+
 /** The calls whose outcomes `readTokenWithSupply` takes, in order, for use inside a larger batch. */
 export function tokenCalls(address: `0x${string}`, block: number): RpcCall[] {
   return [
@@ -68,7 +85,6 @@ export function readTokenWithSupply(address: `0x${string}`, outcomes: readonly R
   return { ...token, totalSupply: decodeUint(supply ?? '0x'), isErc721: decodeUint(erc721 ?? '0x') === 1n };
 }
 
-/** The call that reads an account's balance of a token, for use inside a larger batch. */
 export function balanceCall(token: string, owner: string, block: number): RpcCall {
   return viewCall(token, `${SELECTORS['balanceOf(address)']}${owner.slice(2).padStart(64, '0')}`, block);
 }
@@ -78,22 +94,7 @@ export function readBalance(outcome: RpcOutcome | undefined): bigint | null {
   return decodeUint(readView(outcome));
 }
 
-const METADATA = [SELECTORS['name()'], SELECTORS['symbol()'], SELECTORS['decimals()']] as const;
-
-function toToken(address: `0x${string}`, outcomes: readonly RpcOutcome[]): Token | null {
-  const [name = '0x', symbol = '0x', decimals = '0x'] = outcomes.slice(0, METADATA.length).map(readView);
-  const places = decodeUint(decimals);
-  const token = {
-    address,
-    name: decodeText(name),
-    symbol: decodeText(symbol),
-    // ERC-20 declares decimals as uint8.
-    decimals: places !== null && places <= 255n ? Number(places) : null,
-  };
-  return token.name === null && token.symbol === null && token.decimals === null ? null : token;
-}
-
-/** What a view function returned; "0x" when the contract reverted or failed. Throws UpstreamFailed when the node itself failed. */
+/** What a view function returned; "0x" when the contract failed. Throws UpstreamFailed when the node itself did. */
 function readView(outcome: RpcOutcome | undefined): string {
   if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer to a contract call');
   if (!('error' in outcome)) return parseAnswer(data, outcome.result, 'contract answer');
@@ -101,7 +102,7 @@ function readView(outcome: RpcOutcome | undefined): string {
   throw new UpstreamFailed('chain', 'a contract call was refused', outcome.error);
 }
 
-/** Whether the contract reverted or halted, and not the node failed. Code 3: geth and reth on revert. -32003 and -32015: some nodes when the EVM halts. */
+/** Whether the contract reverted or halted. Code 3: geth and reth on revert. -32003, -32015: some nodes on a halt. */
 function isContractFailure({ code, message }: RpcError): boolean {
   const halted = /revert|opcode|out of gas|outofgas|invalid jump|stack (under|over)flow|evm error|execution/i;
   return code === 3 || code === -32003 || code === -32015 || halted.test(message);
@@ -110,7 +111,7 @@ function isContractFailure({ code, message }: RpcError): boolean {
 /** Arc logs every movement of native USDC from this address (EIP-7708), with 18 decimals. */
 export const ARC_SYSTEM_ADDRESS = '0xfffffffffffffffffffffffffffffffffffffffe';
 /** USDC has 6 decimals through its ERC-20 contract, and 18 as the native currency. */
-const NATIVE_PER_UNIT = 10n ** 12n;
+export const NATIVE_PER_UNIT = 10n ** 12n;
 
 /** One movement of one token; `token` is the log's emitter, `amount` in its base units. */
 export interface Transfer {
@@ -123,8 +124,9 @@ export interface Transfer {
 
 /**
  * Every ERC-20 movement in a transaction's logs, each once, in the order of the logs.
- * On Arc a movement through the USDC contract logs twice: the system's log first, then the token's own with the same parties
- * and value / 10^12. Such a pair becomes one transfer of the token. A system log without a partner (a plain native send) becomes a transfer of its own.
+ * On Arc a movement through the USDC contract logs twice: the system's log first, then the token's own with the same
+ * parties and value / 10^12. Such a pair becomes one transfer of the token. A system log without a partner (a plain
+ * native send) becomes a transfer of its own.
  */
 export function decodeTransfers(logs: readonly Log[], usdc: string): Transfer[] {
   const kept: Transfer[] = [];
@@ -140,16 +142,7 @@ export function decodeTransfers(logs: readonly Log[], usdc: string): Transfer[] 
   return kept;
 }
 
-function isMirror(system: Transfer, own: Transfer): boolean {
-  return (
-    system.token === ARC_SYSTEM_ADDRESS &&
-    system.from === own.from &&
-    system.to === own.to &&
-    system.amount === own.amount * NATIVE_PER_UNIT
-  );
-}
-
-/** An ERC-20 Transfer has three topics and one word of data; ERC-721 indexes the token id as a fourth topic and is left out. */
+/** ERC-20's has three topics and one word of data; ERC-721 indexes the token id as a fourth topic and is left out. */
 function decodeTransfer(log: Log): Transfer | null {
   const [topic, from, to] = log.topics;
   if (topic !== TRANSFER_TOPIC || log.topics.length !== 3 || log.data.length !== 66) return null;
@@ -161,4 +154,13 @@ function decodeTransfer(log: Log): Transfer | null {
 
 function toAddress(topic: string | undefined): `0x${string}` | null {
   return topic?.startsWith(`0x${'0'.repeat(24)}`) ? `0x${topic.slice(26)}` : null;
+}
+
+function isMirror(system: Transfer, own: Transfer): boolean {
+  return (
+    system.token === ARC_SYSTEM_ADDRESS &&
+    system.from === own.from &&
+    system.to === own.to &&
+    system.amount === own.amount * NATIVE_PER_UNIT
+  );
 }
