@@ -24,99 +24,25 @@ import {
   type LogScanner,
   type LogSpan,
   type ScanLog,
+  toTopic,
   type WatchList,
 } from './scanner.ts';
 import type { PoolRow, TradeRow } from './store/rows.ts';
 import type { Beside, Quote, TradeReads } from './store/trades.ts';
 
-/** A trade is compared with so many others. It is odd, so that one of them is the median. For Arc's EURC that is some minutes of trading. */
-export const WINDOW = 21;
-/** With fewer trades to compare with, a trade counts. */
-const MIN_WINDOW = 3;
+// Trades of the watched tokens against USDC: the pools are known or learned, a swap in one of them is a trade, and
+// trades that are dust or outliers do not count towards prices.
 
-/** A trade to be filtered. */
-export interface Candidate extends Quote {
-  readonly usdcE9: bigint;
-}
-
-/** Why a trade does not count towards prices; null when it does. */
-type Verdict = 'dust' | 'outlier' | null;
-
-/** The limits in the rules of `filterTrades`. */
-interface FilterRules {
-  readonly dustE9: bigint;
-  readonly outlierPercent: number;
-}
-
-/**
- * Filters one token's trades of a span, in the chain's order, by these rules:
- * 1. a trade of less USDC than the limit is dust;
- * 2. any other trade is compared with the median price of the 21 trades before it; dust and trades of its own transaction are left out, and each
- *    transaction has one vote; where there are fewer than 21, trades after it are added;
- * 3. with fewer than 3 trades to compare with, a trade counts;
- * 4. a trade is an outlier when its price is above median · (1 + limit) or below median / (1 + limit).
- * Outliers have a vote. Without it a real jump of the price would be refused for ever, and a verdict would depend on the order in which
- * blocks were read. Eleven transactions move the median.
- * `before` and `after` are the stored neighbours, nearest first.
- */
-export function filterTrades(
-  trades: readonly Candidate[],
-  before: readonly Quote[],
-  after: readonly Quote[],
-  rules: FilterRules,
-): Verdict[] {
-  const counted = trades.filter(({ usdcE9 }) => usdcE9 >= rules.dustE9);
-  const line: readonly Quote[] = [...before.toReversed(), ...counted, ...after];
-  let place = before.length;
-  return trades.map((trade) => {
-    if (trade.usdcE9 < rules.dustE9) return 'dust';
-    const median = medianAround(line, place++);
-    if (median === null) return null;
-    const reach = 1 + rules.outlierPercent / 100;
-    return trade.price > median * reach || trade.price * reach < median ? 'outlier' : null;
-  });
-}
-
-function medianAround(line: readonly Quote[], place: number): number | null {
-  const votes = new Map<string, number>();
-  const own = line[place]?.transactionHash;
-  const collect = (from: number, step: 1 | -1): void => {
-    for (let at = from; at >= 0 && at < line.length && votes.size < WINDOW; at += step) {
-      const quote = line[at];
-      if (quote && quote.transactionHash !== own && !votes.has(quote.transactionHash)) {
-        votes.set(quote.transactionHash, quote.price);
-      }
-    }
-  };
-  collect(place - 1, -1);
-  collect(place + 1, 1);
-  return votes.size < MIN_WINDOW ? null : medianOf([...votes.values()]);
-}
-
-function medianOf(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const upper = sorted[middle] ?? 0;
-  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? 0)) / 2;
-}
-
-/** What the trade scanner needs. */
 interface TradeScannerParts {
   readonly watch: WatchList;
   readonly reads: TradeReads;
   readonly log?: { warn(fields: Record<string, unknown>, message: string): void };
 }
 
-/** Stored trades to read on each side: more than the window, because a transaction has one vote. */
-const NEIGHBOURS = 3 * WINDOW;
-
 /** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
 const VERSION = 2;
 
-/**
- * Reads executed trades of the watched tokens against USDC, and the pools of these trades.
- * The same logs give the same rows, except for `excluded`, which depends on the neighbouring trades that are stored when a span is read.
- */
+/** The same logs give the same rows, but for `excluded`, which depends on the neighbours stored when a span is read. */
 export function createTradeScanner({ watch, reads, log }: TradeScannerParts): LogScanner {
   const book = createPoolBook(watch, reads, (message) => log?.warn({}, message));
   return {
@@ -160,6 +86,13 @@ function readTrade(entry: ScanLog, before: ScanLog | undefined, book: PoolBook):
   };
 }
 
+/** A trade is compared with so many others: odd, so that one is the median. For Arc's EURC that is some minutes. */
+export const WINDOW = 21;
+/** Stored trades to read on each side: more than the window, because a transaction has one vote. */
+const NEIGHBOURS = 3 * WINDOW;
+/** With fewer trades to compare with, a trade counts. */
+const MIN_WINDOW = 3;
+
 /** Filters each token's trades against that token's neighbouring trades. Keeps the order of the rows. */
 function filterByToken(
   rows: readonly TradeRow[],
@@ -189,7 +122,70 @@ function filterByToken(
   return rows.map((row) => ({ ...row, excluded: verdicts.get(row) ?? null }));
 }
 
-/** A pool whose trades are read. */
+export interface Candidate extends Quote {
+  readonly usdcE9: bigint;
+}
+
+/** Why a trade does not count towards prices; null when it does. */
+type Verdict = 'dust' | 'outlier' | null;
+
+interface FilterRules {
+  readonly dustE9: bigint;
+  readonly outlierPercent: number;
+}
+
+/**
+ * Filters one token's trades of a span, in the chain's order, by these rules:
+ * 1. a trade of less USDC than the limit is dust;
+ * 2. any other is compared with the median price of the 21 trades before it; dust and trades of its own transaction are
+ *    left out, and each transaction has one vote; where there are fewer than 21, trades after it are added;
+ * 3. with fewer than 3 trades to compare with, a trade counts;
+ * 4. a trade is an outlier when its price is above median · (1 + limit) or below median / (1 + limit).
+ * Outliers have a vote. Without it a real jump of the price would be refused for ever, and a verdict would depend on
+ * the order in which blocks were read. Eleven transactions move the median.
+ * `before` and `after` are the stored neighbours, nearest first.
+ */
+export function filterTrades(
+  trades: readonly Candidate[],
+  before: readonly Quote[],
+  after: readonly Quote[],
+  rules: FilterRules,
+): Verdict[] {
+  const counted = trades.filter(({ usdcE9 }) => usdcE9 >= rules.dustE9);
+  const line: readonly Quote[] = [...before.toReversed(), ...counted, ...after];
+  let place = before.length;
+  return trades.map((trade) => {
+    if (trade.usdcE9 < rules.dustE9) return 'dust';
+    const median = medianAround(line, place++);
+    if (median === null) return null;
+    const reach = 1 + rules.outlierPercent / 100;
+    return trade.price > median * reach || trade.price * reach < median ? 'outlier' : null;
+  });
+}
+
+function medianAround(line: readonly Quote[], place: number): number | null {
+  const votes = new Map<string, number>();
+  const own = line[place]?.transactionHash;
+  const collect = (from: number, step: 1 | -1): void => {
+    for (let at = from; at >= 0 && at < line.length && votes.size < WINDOW; at += step) {
+      const quote = line[at];
+      if (quote && quote.transactionHash !== own && !votes.has(quote.transactionHash)) {
+        votes.set(quote.transactionHash, quote.price);
+      }
+    }
+  };
+  collect(place - 1, -1);
+  collect(place + 1, 1);
+  return votes.size < MIN_WINDOW ? null : medianOf([...votes.values()]);
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? 0)) / 2;
+}
+
 interface KnownPool extends PoolSides {
   readonly kind: PoolKind;
   readonly emitter: `0x${string}`;
@@ -197,24 +193,23 @@ interface KnownPool extends PoolSides {
   readonly token: `0x${string}`;
 }
 
-/** The known pools of the watched tokens against USDC. */
 interface PoolBook {
   filters(): LogFilter[];
-  /** Reads decimals and asks the venues for their pools, once. Throws when the chain does not answer; the next call tries again. */
+  /** Reads decimals and the venues' pools, once. Throws when the chain does not answer; the next call tries again. */
   prepare(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
-  /** Adds the pools that the span's logs announce. Returns the pools that the database lacks, and the first block that was scanned without them. */
+  /** Adds the pools that the logs announce. Gives those that the database lacks, and the first block without them. */
   learn(span: LogSpan): { pools: PoolRow[]; rescanFrom?: number };
   /** The pool of an event, by its emitter (v4: and pool id); undefined when it is no known pool. */
   poolOf(log: ScanLog): KnownPool | undefined;
 }
 
 /**
- * Most v4 pools of one token. Any account can create any number of v4 pools; the usual ones are asked for at start, so they come first.
+ * Most v4 pools of one token. Anyone can create any number; the usual ones are asked for at start, so they come first.
  * Each pool takes a place in the filters, and a call has eight places.
  */
 const MAX_V4_POOLS = 16;
 
-/** Creates the pools' list in memory. It begins with the pools of the database and of the venues. A pool is never removed. */
+/** A list in memory that begins with the pools of the database and of the venues. A pool is never removed. */
 function createPoolBook(watch: WatchList, reads: TradeReads, warn: (message: string) => void): PoolBook {
   const known = new Map<string, KnownPool>();
   /** Pools that are not in the database yet, each with the first block whose logs were requested without it. */
@@ -272,7 +267,7 @@ function createPoolBook(watch: WatchList, reads: TradeReads, warn: (message: str
   };
 }
 
-/** Decimals by address. A token that reports none is missing. */
+/** By address. A token that reports none is missing. */
 type Decimals = ReadonlyMap<string, number>;
 
 async function readDecimals(chain: ChainClient, watch: WatchList, signal: AbortSignal): Promise<Decimals> {
@@ -300,7 +295,7 @@ function createdIn(logs: readonly ScanLog[], watch: WatchList, decimals: Decimal
   });
 }
 
-/** The row of a pool; null unless it is a pool of a watched token against USDC (the ERC-20 contract or the native currency). */
+/** Null unless it is a pool of a watched token against USDC (the ERC-20 contract or the native currency). */
 function toRow(
   { kind, id, emitter, token0, token1 }: CreatedPool,
   venue: string,
@@ -324,11 +319,10 @@ function fromRow({ id, emitter, token, kind, tokenFirst, tokenDecimals, usdcDeci
   return { ...sides, kind, idBytes: id, emitter: bytesToHex(emitter), token: bytesToHex(token) };
 }
 
-/** The filters of creation events. Both tokens are indexed: topics two and three, in v4 after the id. */
+/** Both tokens are indexed: topics two and three, in v4 after the id. */
 function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
   const sides = [usdc, ...tokens.map(({ address }) => address)];
-  const topics = (addresses: readonly string[]) =>
-    alternatives(addresses.map((address) => `0x${address.slice(2).padStart(64, '0')}` as const));
+  const topics = (addresses: readonly string[]) => alternatives(addresses.map(toTopic));
   const factories = venues.filter(({ kind }) => kind !== 'v4');
   const managers = venues.filter(({ kind }) => kind === 'v4');
   const filters: LogFilter[] = [];
@@ -350,8 +344,8 @@ function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
 }
 
 /**
- * The filters of swaps, and of the reserves that a v2 pair writes before each. v4's name the pool id, because all its swaps come from one contract.
- * A kind without a pool yet names the USDC contract, which emits no swaps.
+ * The filters of swaps, and of the reserves that a v2 pair writes before each. v4's name the pool id, because all its
+ * swaps come from one contract. A kind without a pool yet names the USDC contract, which emits no swaps.
  */
 function swapFilters(pools: readonly KnownPool[], { venues, usdc }: WatchList): LogFilter[] {
   const filters: LogFilter[] = [];
