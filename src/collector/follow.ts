@@ -1,9 +1,9 @@
 import { type CollectorContext, createSizer, noteRefused, type SeenHead } from './context.ts';
 import { alarm, type BlocksRead, findStale, isStoredAs, prepareSpan, readBlocks } from './spans.ts';
 
-/** After so long without a good answer a lower head is accepted instead of refused, because the chain itself may have gone back. */
+/** After so long without a good answer a lower head is accepted, because the chain itself may have gone back. */
 const LOWER_HEAD_MS = 10_000;
-/** After so long without a new head the poll asks for a higher one, because another provider may be ahead. Far above any pause seen between blocks. */
+/** So long without a new head, far above any pause seen between blocks, and another provider may be ahead. */
 const STUCK_MS = 5000;
 /** With more blocks than this to read, the next poll follows as fast as the budget allows. */
 const BEHIND_BLOCKS = 8;
@@ -14,15 +14,15 @@ const HINT_BLOCKS = 8;
 type Poll = () => Promise<number>;
 
 /**
- * The head loop. Each poll asks, in one request, for the head and for the blocks up to the head of the poll before. Then:
+ * The head loop. Each poll asks, in one request, for the head and the blocks up to the head of the poll before. Then:
  * 1. a head below the known one is refused, so that another provider is asked; after 10 s of refusals it is accepted;
- * 2. when the head has not moved for 5 s, the poll asks for a higher head, so that a provider that is ahead replaces the one that is behind;
- * 3. no block was read yet, the gap is too wide, or the next block lies beyond a head that was false: reading continues at the head, and the
- *    background loop fills the gap;
+ * 2. when the head has not moved for 5 s, the poll asks for a higher one: a provider that is ahead replaces the other;
+ * 3. no block was read yet, the gap is too wide, or the next block lies beyond a false head: reading continues at the
+ *    head, and the background loop fills the gap;
  * 4. blocks that follow the stored ones are stored, a whole span in one transaction;
- * 5. when blocks do not follow, or the head differs from the stored block of its number, stored blocks are compared with the chain's, backwards:
+ * 5. blocks do not follow, or the head differs from the stored block of its number: the chain is compared, backwards:
  *    a. none differs: the answer was of another chain. It is refused, and the blocks are asked for again;
- *    b. some differ, which deterministic finality rules out: an alarm. The true blocks are read and replace them, all in one transaction;
+ *    b. some differ, against deterministic finality: an alarm. The true blocks replace them, in one transaction;
  * 6. still far behind: the next poll follows at once; else after the poll interval.
  */
 export function createFollow(context: CollectorContext): Poll {
@@ -38,7 +38,7 @@ export function createFollow(context: CollectorContext): Poll {
     const shown = Math.max(known, Math.min(state.hint ?? 0, known + HINT_BLOCKS));
     const to = next === null ? -1 : Math.min(shown, next + sizer.size - 1);
     const refusesLower = startedMs - lastGoodMs < LOWER_HEAD_MS;
-    // A lower head is accepted now, so the known head may be false and its blocks may not exist: none is asked for.
+    // When a lower head is accepted, the known one may be false and its blocks may not exist: none is asked for.
     const span = refusesLower && next !== null && to >= next ? { from: next, to } : null;
     const stuck = span === null && startedMs - (state.headAdvancedMs ?? startedMs) >= STUCK_MS;
     if (stuck && startedMs - lastHigherAskMs >= STUCK_MS) {
@@ -102,7 +102,7 @@ function startAt({ state, limits, log, lookups }: CollectorContext, head: SeenHe
   return state.next;
 }
 
-/** Case 4. The link is checked again after the scanners' preparation, because the background loop may have deleted or stored the block below meanwhile. */
+/** Case 4. The link is checked again after `prepareSpan`: the background loop may have changed the block below. */
 async function extend(context: CollectorContext, read: BlocksRead): Promise<void> {
   const span = await prepareSpan(context, context.headChain, read);
   const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];
