@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { logsCall, readLinkedHeader, readLogs } from '../chain/block.ts';
+import { headerCall, logsCall, readLinkedHeader, readLogs } from '../chain/block.ts';
 import { feeSpanCalls, readFeeSpan } from '../chain/fees.ts';
 import { askChecked } from '../chain/rpc/checked.ts';
-import { toQuantity } from '../chain/rpc/wire.ts';
 import { type Coverage, missingFrom, type Span } from '../lib/coverage.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { DatabaseFileError } from '../lib/sqlite-file.ts';
@@ -11,30 +10,26 @@ import { readLateLabels, readPendingCode } from './labels.ts';
 import { alarm, dedupeLogs, findStale, misfit, prepareScan, prepareSpan, readBlocks } from './spans.ts';
 import type { CoverageKind } from './store/facts.ts';
 
-/** A refusal may pass, as that of a node which is behind. While no node has fee history, asking costs one request a minute. */
-const FEES_AGAIN_MS = 60_000;
-/** How often the code of new contracts is read while blocks are missing, so that one request serves many contracts. */
-const CODE_EVERY_MS = 5000;
-/** How often contracts are looked at again. With two requests for fifty of them that is 6,000 an hour, above Arc's rate of new ones. */
-const LOOK_EVERY_MS = 30_000;
-/** After so many failures to read one block alone, the block counts as pruned. Neither it nor older blocks are asked for until the next start. */
-const GIVE_UP_AFTER = 8;
-/** The head loop asks about once a second. */
-const HEAD_ANSWERED_MS = 5000;
-
-/** One step of the background loop. `step` resolves to the milliseconds until the next step. `window` is the span that it fills. */
+/** `step` resolves to the milliseconds until the next step. `window` is the span that it fills. */
 export interface Backfill {
   step(): Promise<number>;
   window(kind: CoverageKind): Span | null;
 }
 
+/** A refusal may pass, as that of a node which is behind. Where no node has fee history, it costs one a minute. */
+const FEES_AGAIN_MS = 60_000;
+/** How often the code of new contracts is read while blocks are missing, so that one request serves many contracts. */
+const CODE_EVERY_MS = 5000;
+/** How often contracts are looked at again: two requests for fifty make 6,000 an hour, above Arc's rate of new ones. */
+const LOOK_EVERY_MS = 30_000;
+
 /**
- * The background loop, newest blocks first. Each step does the first of these tasks that has work, mostly with one request:
+ * The background loop, newest blocks first. Each step does the first of these tasks that has work, mostly by a request:
  * 0. rolls up an hour past the retention;
  * 1. measures where the window begins, once, by the time between blocks;
- * 2. reads the base fees of the window by fee history; they come first, because `/v1/fees` needs nothing else. A minute without them follows a refusal;
+ * 2. reads base fees by fee history; first, because `/v1/fees` needs nothing else. After a refusal they wait a minute;
  * 3. reads the logs of the window by eth_getLogs, when there are scanners;
- * 4. reads the code of new contracts: every few seconds while blocks are missing, else at once, so that the newest have their label;
+ * 4. reads new contracts' code: every few seconds while blocks are missing, else at once, so that they have labels;
  * 5. looks again at contracts whose label may have come late, every half minute;
  * 6. reads whole blocks;
  * 7. waits for one poll interval.
@@ -83,7 +78,12 @@ export function createBackfill(context: CollectorContext): Backfill {
   };
 }
 
-/** Runs steps of variable size, and gives up a block that cannot be read alone. */
+/** After so many failures alone a block counts as pruned. It and older ones are not asked for until the next start. */
+const GIVE_UP_AFTER = 8;
+/** The head loop asks about once a second. */
+const HEAD_ANSWERED_MS = 5000;
+
+/** Runs steps. A failure halves their size, a success doubles it. A block that cannot be read alone is given up. */
 function createSized(
   { clock, limits, state, signal }: CollectorContext,
   giveUpBelow: (kind: CoverageKind, block: number) => void,
@@ -95,7 +95,6 @@ function createSized(
   };
   let failuresAlone = 0;
 
-  /** Runs a step of variable size. A failure halves the size, a success doubles it. */
   async function sized(
     kind: CoverageKind,
     wanted: Coverage,
@@ -114,7 +113,7 @@ function createSized(
     return 0;
   }
 
-  /** While the head cannot be read either, the failure is the providers' and not the block's, so nothing is given up. */
+  /** While the head cannot be read either, the providers are at fault and not the block: nothing is given up. */
   function giveUp(kind: CoverageKind, wanted: Coverage): void {
     const headAnswers = clock.nowMs() - (state.headCheckedMs ?? 0) < HEAD_ANSWERED_MS;
     failuresAlone = headAnswers ? failuresAlone + 1 : 0;
@@ -126,35 +125,36 @@ function createSized(
   return sized;
 }
 
+const DAY_SECONDS = 86_400;
+const HOUR_SECONDS = 3600;
+/** How often the collector checks whether an hour is past the retention. */
+const SWEEP_EVERY_MS = 60_000;
+
 /**
- * Reads the newest missing blocks and stores them when their hashes fit the stored neighbours. When they do not fit:
- * 1. the stored neighbour, and the blocks beyond it, are compared with the chain's;
- * 2. the neighbour is right: the answer was of another chain. It is refused, and the span is read again;
- * 3. the neighbour is wrong: an alarm. The wrong blocks are deleted, so they are missing from now on.
+ * Task 0 keeps the database bounded: it rolls up raw rows, one hour a step, and deletes old hours. True when it did
+ * something and may have more to do. The present is the time of the newest block stored whole, so that neither a wrong
+ * clock nor a false head deletes anything.
  */
-async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
-  const { fillChain, writes } = context;
-  const [wanted] = newestSpans(missing, size, 1);
-  if (wanted === undefined) return;
-  const read = await readBlocks(context, fillChain, { span: wanted, minHead: null });
-  const span = await prepareSpan(context, fillChain, read);
-  const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];
-  if (!span || !first || !last) return;
-  const neighbour = misfit(context, first, last);
-  if (neighbour === null) return span.store();
-  const stale = await findStale(context, fillChain, neighbour, neighbour < first.number ? -1 : 1);
-  if (stale === null) return noteRefused(context, 'parent');
-  alarm(context, stale);
-  writes.drop(stale);
+function createRetention({ clock, limits, lookups, writes }: CollectorContext): () => boolean {
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (clock.nowMs() - lookedMs < SWEEP_EVERY_MS) return false;
+    const newest = lookups.newestAt();
+    if (newest === null) return false;
+    const hour = Math.floor(newest / HOUR_SECONDS) * HOUR_SECONDS;
+    if (writes.rollUpHour(hour - limits.retentionDays * DAY_SECONDS)) return true;
+    writes.dropHours(hour - limits.hoursDays * DAY_SECONDS);
+    lookedMs = clock.nowMs();
+    return false;
+  };
 }
 
-/** The time between blocks is measured over so many blocks. On Arc that is some 40 minutes, so that rounding to seconds does not matter. */
+/** The time between blocks is measured over so many: 40 minutes on Arc, so that rounding to seconds does not matter. */
 const SAMPLE_BLOCKS = 5000;
 /** Block 0 is skipped: it may be much older than block 1, and holds no transactions. */
 const FIRST_BLOCK = 1;
 /** Assumed when the sample spans no time: the shortest time that timestamps in seconds can show. */
 const UNKNOWN_BLOCK_SECONDS = 1;
-const HOUR_SECONDS = 3600;
 
 /** The past blocks to store: the last hours below the block at which the head loop reads. */
 interface BackfillWindow {
@@ -166,7 +166,7 @@ interface BackfillWindow {
   giveUp(kind: CoverageKind, to: number): void;
 }
 
-/** Creates the window, which moves with the head. The time between blocks is measured once, because it only decides where the filling ends. */
+/** Task 1. The window moves with the head. One measurement is enough, because it only decides where filling ends. */
 function createWindow(context: CollectorContext): BackfillWindow {
   const { state, limits, fillChain, log } = context;
   const floors: Record<CoverageKind, number> = { full: FIRST_BLOCK, fees: FIRST_BLOCK, logs: FIRST_BLOCK };
@@ -186,8 +186,7 @@ function createWindow(context: CollectorContext): BackfillWindow {
       const block = Math.max(FIRST_BLOCK, head.number - sampleBlocks);
       // When a block this old is pruned, a younger one is used.
       sampleBlocks = Math.ceil(sampleBlocks / 2);
-      const call = { method: 'eth_getBlockByNumber', params: [toQuantity(block), false] };
-      const first = await askChecked(fillChain, [call], ([outcome]) => readLinkedHeader(outcome, block), {
+      const first = await askChecked(fillChain, [headerCall(block)], ([outcome]) => readLinkedHeader(outcome, block), {
         onRefused: (reason) => noteRefused(context, reason),
       });
       blockSeconds = head.at > first.at ? (head.at - first.at) / (head.number - first.number) : UNKNOWN_BLOCK_SECONDS;
@@ -203,33 +202,10 @@ function createWindow(context: CollectorContext): BackfillWindow {
   };
 }
 
-const DAY_SECONDS = 86_400;
-/** How often the collector checks whether an hour is past the retention. */
-const SWEEP_EVERY_MS = 60_000;
-
-/**
- * Creates the step that keeps the database bounded: it rolls up raw rows past the retention, one hour a step, and deletes old hours.
- * Returns true when it did something and may have more to do. The present is the time of the newest block stored whole, so that neither a wrong
- * clock nor a false head deletes anything.
- */
-function createRetention({ clock, limits, lookups, writes }: CollectorContext): () => boolean {
-  let lookedMs = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (clock.nowMs() - lookedMs < SWEEP_EVERY_MS) return false;
-    const newest = lookups.newestAt();
-    if (newest === null) return false;
-    const hour = Math.floor(newest / HOUR_SECONDS) * HOUR_SECONDS;
-    if (writes.rollUpHour(hour - limits.retentionDays * DAY_SECONDS)) return true;
-    writes.dropHours(hour - limits.hoursDays * DAY_SECONDS);
-    lookedMs = clock.nowMs();
-    return false;
-  };
-}
-
-/** Calls for one span: the history and the headers of both ends. */
+/** The history and the headers of both ends. */
 const CALLS_PER_SPAN = 3;
 
-/** Reads and stores base fees of the newest `blocks` missing blocks, several spans in one request. False when one is refused. */
+/** Task 2, for the newest `blocks` missing blocks, several spans in one request. False when one is refused. */
 async function fillFees(context: CollectorContext, missing: Coverage, blocks: number): Promise<boolean> {
   const length = Math.min(context.limits.feeSpan, blocks);
   const spans = newestSpans(missing, length, Math.floor(blocks / length));
@@ -265,7 +241,7 @@ function newestSpans(missing: Coverage, length: number, count: number): Span[] {
 }
 
 /**
- * Scans the newest `size` missing blocks by one eth_getLogs for each filter, all in one request.
+ * Task 3, for the newest `size` missing blocks: one eth_getLogs for each filter, all in one request.
  * Rejects when the node refuses the span (too long, too many results). The caller may try a shorter one.
  */
 async function fillLogs(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
@@ -293,4 +269,26 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
   writes.storeLogs(span, () => scan.rows());
   const rescanFrom = scan.rescanFrom();
   if (rescanFrom !== null) writes.forgetLogs({ from: rescanFrom, to: (state.next ?? span.to + 1) - 1 });
+}
+
+/**
+ * Task 6: reads the newest missing blocks, and stores them when their hashes fit the stored neighbours. Else:
+ * 1. the stored neighbour, and the blocks beyond it, are compared with the chain's;
+ * 2. the neighbour is right: the answer was of another chain. It is refused, and the span is read again;
+ * 3. the neighbour is wrong: an alarm. The wrong blocks are deleted, so they are missing from now on.
+ */
+async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
+  const { fillChain, writes } = context;
+  const [wanted] = newestSpans(missing, size, 1);
+  if (wanted === undefined) return;
+  const read = await readBlocks(context, fillChain, { span: wanted, minHead: null });
+  const span = await prepareSpan(context, fillChain, read);
+  const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];
+  if (!span || !first || !last) return;
+  const neighbour = misfit(context, first, last);
+  if (neighbour === null) return span.store();
+  const stale = await findStale(context, fillChain, neighbour, neighbour < first.number ? -1 : 1);
+  if (stale === null) return noteRefused(context, 'parent');
+  alarm(context, stale);
+  writes.drop(stale);
 }
