@@ -8,33 +8,10 @@ import type { LogScanner } from './scanner.ts';
 import type { ChainFacts, ChainLookups } from './store/facts.ts';
 import type { ChainWrites } from './store/writes.ts';
 
+// What the collector's loops share: their clients, their limits and their state.
+
 /** The levels of the log that the collector uses; `error` for alarms. */
-export interface CollectorLog extends ChainLog {
-  error(fields: Record<string, unknown>, message: string): void;
-}
-
-/** A contract whose code was read, just now or earlier (null). */
-interface DeployedCode {
-  readonly address: `0x${string}`;
-  readonly code: `0x${string}` | null;
-  /** keccak-256. */
-  readonly codeHash: `0x${string}`;
-}
-
-/** What a contract was found to be. */
-interface DescribedCode {
-  /** Null when nothing was found. */
-  readonly label: string | null;
-  /** See `DeployKinds`. */
-  readonly kinds: number;
-}
-
-/** Describes each contract. `chain` waits for the request budget. */
-export type DescribeCode = (
-  deploys: readonly DeployedCode[],
-  chain: ChainClient,
-  signal: AbortSignal,
-) => Promise<readonly DescribedCode[]>;
+export type CollectorLog = ChainLog;
 
 /** What both loops share. `signal` ends every running request. */
 export interface CollectorContext {
@@ -62,7 +39,7 @@ export interface SeenHead {
   readonly at: number;
 }
 
-/** State that is not in the database. The head loop writes `head`, `next` and the times. Both loops write the counters. */
+/** What is not in the database. The head loop writes `head`, `next` and the times; both loops write the counters. */
 export interface CollectorState {
   /** The newest block that a provider reported, in this run or the one before. */
   head: SeenHead | null;
@@ -88,6 +65,28 @@ export function noteRefused({ state }: Pick<CollectorContext, 'state'>, reason: 
   state.refused.set(reason, (state.refused.get(reason) ?? 0) + 1);
 }
 
+/** Describes each contract. `chain` waits for the request budget. */
+export type DescribeCode = (
+  deploys: readonly DeployedCode[],
+  chain: ChainClient,
+  signal: AbortSignal,
+) => Promise<readonly DescribedCode[]>;
+
+/** A contract whose code was read, just now or earlier (null). */
+interface DeployedCode {
+  readonly address: `0x${string}`;
+  readonly code: `0x${string}` | null;
+  /** keccak-256. */
+  readonly codeHash: `0x${string}`;
+}
+
+interface DescribedCode {
+  /** Null when nothing was found. */
+  readonly label: string | null;
+  /** See `DeployKinds`. */
+  readonly kinds: number;
+}
+
 /** Limits on the collector's requests and on the data that it keeps. */
 export interface CollectorLimits {
   /** How often the head is asked for. */
@@ -110,7 +109,7 @@ export interface CollectorLimits {
   readonly jumpBlocks: number;
 }
 
-/** Sources: `facts` of Arc's public endpoint, measured; the operator or a test may change each. */
+/** Measured on Arc's public endpoint (the project's facts); the operator or a test may change each. */
 export const DEFAULT_LIMITS: CollectorLimits = {
   pollIntervalMs: 1000,
   // The public endpoint accepts about 2 requests a second, and the rest of the service needs some of them.
@@ -128,7 +127,6 @@ export const DEFAULT_LIMITS: CollectorLimits = {
   jumpBlocks: 240,
 };
 
-/** The size of a request, adapted to successes and failures. */
 interface Sizer {
   readonly size: number;
   grow(): void;
@@ -136,7 +134,7 @@ interface Sizer {
   shrink(): boolean;
 }
 
-/** A size between 1 and `max` that begins at `start`. `shrink` halves it after a failure (a time-out, a refused span), `grow` doubles it after a success. */
+/** A size between 1 and `max` for requests. After a failure (a time-out, a refused span) it is halved, else doubled. */
 export function createSizer(max: number, start: number = max): Sizer {
   let size = Math.min(start, max);
   return {

@@ -7,10 +7,13 @@ import { type CollectorContext, type DescribeCode, noteRefused } from './context
 import type { DeployReads } from './store/deploys.ts';
 import { DeployKinds } from './store/rows.ts';
 
-/** Contracts whose code is read in one request; at 24 KiB each, EIP-170's cap, an answer stays below 2.5 MB. */
+// The code and the label of new contracts: read soon after their creation, and some labels later again, so that no
+// buyer's request has to wait for one.
+
+/** At 24 KiB each, EIP-170's cap, an answer stays below 2.5 MB. */
 const CONTRACTS_PER_REQUEST = 50;
 
-/** Reads the code of the newest contracts without code, and describes them. A contract whose code no node gives stays pending. */
+/** Reads and describes the code of the newest contracts without code. Where no node gives it, it stays pending. */
 export async function readPendingCode(context: CollectorContext): Promise<void> {
   const { fillChain, lookups, writes, state, describeCode, signal } = context;
   const pending = lookups.pendingCode(CONTRACTS_PER_REQUEST);
@@ -48,8 +51,8 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
 }
 
 /**
- * The code of each contract, from a provider that has all of them. It is read at the block before the one that the head loop reads next: no stored
- * contract is newer. At `latest`, a node whose head is older than a contract would answer that it has no code.
+ * The code of each contract, from a provider that has all of them, at the block before the one that the head loop reads
+ * next: no stored contract is newer. At `latest`, a node whose head is older would answer that a contract has no code.
  */
 async function readCodes(context: CollectorContext, addresses: readonly `0x${string}`[]): Promise<`0x${string}`[]> {
   const { next } = context.state;
@@ -71,8 +74,8 @@ async function readCodes(context: CollectorContext, addresses: readonly `0x${str
 const MINIMAL_PROXY_BYTES = 45;
 
 /**
- * Looks again at the contracts that are due, at most one request's worth: a proxy's target and a token's symbol may be set after the creation.
- * Resolves to false when there was nothing to do. After a failure the same contracts are due the next time.
+ * Looks again at contracts that are due, at most one request's worth: a proxy's target and a token's symbol may be set
+ * after the creation. False when there was nothing to do. After a failure the same contracts are due the next time.
  */
 export async function readLateLabels(context: CollectorContext): Promise<boolean> {
   const { fillChain, lookups, writes, describeCode, signal } = context;
@@ -101,20 +104,17 @@ export async function readLateLabels(context: CollectorContext): Promise<boolean
   return true;
 }
 
-/** Seconds after its creation at which a contract is looked at again: most are set up by the next transactions, some by hand on the same day. */
+/** Ages in seconds at which it is looked at again: most are set up by the next transactions, some by hand that day. */
 const LOOKS = [60, 900, 21_600];
 
-/** When a contract of these kinds is looked at again, in Unix seconds; null: no more, or it has its symbol. `now` is the chain's time. */
+/** In Unix seconds; null: no more, or it has its symbol. `now` is the chain's time. */
 export function nextLook(createdAt: number, kinds: number | null, now: number): number | null {
   if (kinds === null || (kinds & DeployKinds.token) !== 0) return null;
   const age = LOOKS.find((seconds) => createdAt + seconds > now);
   return age === undefined ? null : createdAt + age;
 }
 
-/**
- * Labels new contracts when their code is read, and some of them later again, so that no request has to wait for a label.
- * A label holds what `labelContracts` finds, and another contract with exactly the same code.
- */
+/** A label holds what `labelContracts` finds, and another contract with exactly the same code. */
 export function createDescribeCode(reads: Pick<DeployReads, 'withCode'>): DescribeCode {
   return async (deploys, chain, signal) => {
     const labels = await labelContracts(chain, deploys, { signal });

@@ -3,7 +3,6 @@ import type { Clock } from '../lib/clock.ts';
 import type { CollectorStatus, CollectorView } from './store/facts.ts';
 import type { ProbeReads } from './store/probes.ts';
 
-/** The parts that the metrics report on. */
 interface CollectorMetricsParts {
   readonly collector: CollectorView;
   readonly reads: ProbeReads;
@@ -54,7 +53,7 @@ const COUNTERS: readonly { name: string; help: string; read: (counters: Collecto
   },
 ];
 
-/** Publishes the state of the collector and the probe. It is read when the metrics are requested, and costs nothing before. */
+/** Publishes the state of collector and probe. It is read when metrics are requested, and costs nothing before. */
 export function publishCollector(
   registry: Registry,
   { collector, reads, endpoints, clock }: CollectorMetricsParts,

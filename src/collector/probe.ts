@@ -3,17 +3,9 @@ import { type Answer, classifyError, type FailureKind, ProviderFailure, type Rpc
 import type { Clock } from '../lib/clock.ts';
 import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 
-/** How long probes are kept: rpc/health says how available an endpoint was over a day. */
-const KEEP_MS = 24 * 3_600_000;
+// Asks each RPC endpoint for its newest block, round after round, for what rpc/health says of it. It does not use the
+// chain client, which asks only the best provider.
 
-/** An endpoint as it may be published: scheme and host only, because the path may hold a key. */
-interface ProbedEndpoint {
-  /** The host, with a number where several endpoints share it. */
-  readonly name: string;
-  readonly url: string;
-}
-
-/** What the probe needs. */
 interface ProbeOptions {
   readonly rpcUrls: readonly string[];
   /** Their allowances, in the same order: a probe counts as a request of its provider. */
@@ -21,14 +13,13 @@ interface ProbeOptions {
   readonly chainId: number;
   readonly writes: ProbeWrites;
   readonly clock: Clock;
-  /** The time between the starts of two rounds. After a round that takes longer the next one follows at once. */
+  /** From the start of a round to the next, which follows a longer round at once. */
   readonly intervalMs: number;
   /** The time-out of one endpoint in a round. */
   readonly timeoutMs: number;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 }
 
-/** The running probe. */
 interface RpcProbe {
   /** Asks every endpoint once and stores the results. Never rejects. */
   round(): Promise<void>;
@@ -38,21 +29,12 @@ interface RpcProbe {
   stop(): Promise<void>;
 }
 
-/** The public names of endpoints, in their order. Two on one host (with different keys) get different names. */
-export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
-  const seen = new Map<string, number>();
-  return rpcUrls.map((url) => {
-    const { host, origin } = new URL(url);
-    const times = (seen.get(host) ?? 0) + 1;
-    seen.set(host, times);
-    return { name: times === 1 ? host : `${host} #${times}`, url: origin };
-  });
-}
+/** How long probes are kept: rpc/health says how available an endpoint was over a day. */
+const KEEP_MS = 24 * 3_600_000;
 
 /**
- * Asks each endpoint for its newest block. It does not use the chain client, which asks only the best provider.
- * It costs one HTTP request for each endpoint and round. The first request, and each after a failure other than a rate limit, also asks for the
- * chain id, so that an endpoint of another chain is an error and its head is ignored.
+ * Costs one HTTP request for each endpoint and round. The first, and each after a failure other than a rate limit, also
+ * asks for the chain id, so that an endpoint of another chain is an error and its head is ignored.
  */
 export function createProbe(options: ProbeOptions): RpcProbe {
   const { clock, writes, intervalMs, log } = options;
@@ -97,6 +79,24 @@ export function createProbe(options: ProbeOptions): RpcProbe {
       await Promise.all(endpoints.map((endpoint) => endpoint.close()));
     },
   };
+}
+
+/** An endpoint as it may be published: scheme and host only, because the path may hold a key. */
+interface ProbedEndpoint {
+  /** The host, with a number where several endpoints share it. */
+  readonly name: string;
+  readonly url: string;
+}
+
+/** The public names of endpoints, in their order. Two on one host (with different keys) get different names. */
+export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
+  const seen = new Map<string, number>();
+  return rpcUrls.map((url) => {
+    const { host, origin } = new URL(url);
+    const times = (seen.get(host) ?? 0) + 1;
+    seen.set(host, times);
+    return { name: times === 1 ? host : `${host} #${times}`, url: origin };
+  });
 }
 
 interface EndpointParts {
@@ -159,7 +159,7 @@ class ProbeFailure extends Error {
   }
 }
 
-/** An HTTP status other than 200 comes from a server in front of the RPC. An answer that is not JSON-RPC counts as the RPC's. */
+/** An HTTP status other than 200 is of a server before the RPC. An answer that is not JSON-RPC counts as the RPC's. */
 const KINDS: Record<FailureKind, ProbeError> = {
   timeout: 'timeout',
   rateLimited: 'rateLimited',

@@ -3,7 +3,33 @@ import type { PoolKind } from '../chain/dex.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from './store/rows.ts';
 
-/** An event of a contract. Its time is interpolated (a second or two off) when the block itself has not been read yet. */
+/**
+ * Reads events that the collector passes to it: from block receipts near the head, from eth_getLogs for older blocks.
+ * What the collector guarantees:
+ * 1. Every block of the retention window is scanned at least once, in spans of any length: ascending by the head loop,
+ *    newest span first by the background loop. A block may be scanned again in other spans (it is read in full after
+ *    its logs, it was replaced, or `key` changed).
+ * 2. `scan` runs inside the write transaction of its span, after the span's `trades` and `token_events` rows were
+ *    deleted. So it returns just the rows of the given logs, and the same logs must give the same rows. It may read the
+ *    database, and must not write to it.
+ * 3. Logs are sorted by block and index, each occurs once, and their blocks are stored in the same transaction.
+ * 4. From receipts a scanner gets every log whose first topic one of its filters names, from any address. It must
+ *    ignore logs that it does not want.
+ */
+export interface LogScanner {
+  /** What the scanner looks for (tokens, contracts). When it changes between starts, old blocks are scanned again. */
+  readonly key: string;
+  /** Read again before each span. The first topics must not change. Return few: each is one call of a batch. */
+  filters(): readonly LogFilter[];
+  /**
+   * Runs before each span's transaction, with the same logs. A scanner reads the chain here (decimals of a new pool);
+   * `chain` waits for the request budget. When `prepare` throws, the span is not stored and is read again.
+   */
+  prepare?(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
+  scan(span: LogSpan): ScanWrites;
+}
+
+/** An event of a contract. Its time is interpolated (a second or two off) when the block has not been read yet. */
 export type ScanLog = BlockLog;
 
 /**
@@ -19,43 +45,19 @@ export interface LogSpan {
   readonly logs: readonly ScanLog[];
 }
 
-/** A scanner's result for a span: exactly the rows that the span's logs give. */
+/** Exactly the rows that a span's logs give. */
 export interface ScanWrites {
   readonly trades?: readonly TradeRow[];
   readonly tokenEvents?: readonly TokenEventRow[];
-  /** Accounts that were seen. They are not deleted before the span is scanned again, so the same logs may add nothing. */
+  /** Not deleted before the span is scanned again, so the same logs may add nothing. */
   readonly tokenAccounts?: readonly TokenAccountRow[];
-  /** Pools that were found. They are never deleted, and a known pool is not changed. */
+  /** Never deleted, and a known pool is not changed. */
   readonly pools?: readonly PoolRow[];
   /**
-   * The scanner found something (a pool) that no filter named before: scanned blocks from this one up are scanned again.
-   * Set it for new finds only: it costs requests, and a scanner that always sets it never finishes.
+   * The scanner found something (a pool) that no filter named before: blocks from this one up are scanned again. Set it
+   * for new finds only: it costs requests, and a scanner that always sets it never finishes.
    */
   readonly rescanFrom?: number;
-}
-
-/**
- * Reads events that the collector passes to it: from block receipts near the head, from eth_getLogs for older blocks.
- *
- * What the collector guarantees:
- * 1. Every block of the retention window is scanned at least once, in spans of any length. The head loop scans ascending, the background loop newest span first.
- *    A block may be scanned again in other spans (it is read in full after its logs, it was replaced, or `key` changed).
- * 2. `scan` runs inside the write transaction of its span, after the span's `trades` and `token_events` rows were deleted. So it returns just the rows
- *    of the given logs, and the same logs must give the same rows. It may read the database, and must not write to it.
- * 3. Logs are sorted by block and index, each occurs once, and they belong to the blocks that are stored in the same transaction.
- * 4. From receipts a scanner gets every log whose first topic one of its filters names, from any address. It must ignore logs that it does not want.
- */
-export interface LogScanner {
-  /** Names what the scanner looks for (tokens, contracts). When it changes between starts, old blocks are scanned again. */
-  readonly key: string;
-  /** The filters, read again before each span. The first topics must not change. Return few: each is one call of a batch. */
-  filters(): readonly LogFilter[];
-  /**
-   * Runs before the transaction of each span, with the same logs. A scanner reads the chain here (decimals of a new pool).
-   * `chain` waits for the collector's request budget. When `prepare` throws, the span is not stored and is read again.
-   */
-  prepare?(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
-  scan(span: LogSpan): ScanWrites;
 }
 
 /** What the collector looks for in the chain's logs; addresses in lower case. */
@@ -70,13 +72,13 @@ export interface WatchList {
   readonly distributor: `0x${string}` | null;
   /** Addresses that burn the project tokens sent to them. */
   readonly burnAddresses: readonly `0x${string}`[];
-  /** Trades of less than this do not count towards prices; in 10^-9 USDC. */
+  /** Smaller trades do not count towards prices; in 10^-9 USDC. */
   readonly dustE9: bigint;
   /** Trades further than this from the running median do not count towards prices; in percent. */
   readonly outlierPercent: number;
 }
 
-/** Arc's nodes refuse more alternatives of the first topic (-32012, measured). The code keeps the limit for every position. */
+/** Arc's nodes refuse more alternatives of the first topic (-32012, measured). Every position is kept to the limit. */
 const MAX_ALTERNATIVES = 8;
 
 /** Splits the values into parts that fit a filter. */
@@ -86,7 +88,12 @@ export function inParts<T>(values: readonly T[]): T[][] {
   );
 }
 
-/** The values as one position of a filter. Null (any) when they are too many; the caller must then filter the logs itself. */
+/** The values as one position of a filter. Null (any) when they are too many; the caller must then filter the logs. */
 export function alternatives<T>(values: readonly T[]): readonly T[] | null {
   return values.length <= MAX_ALTERNATIVES ? values : null;
+}
+
+/** An address as a topic. */
+export function toTopic(address: string): `0x${string}` {
+  return `0x${address.slice(2).padStart(64, '0')}`;
 }

@@ -1,14 +1,16 @@
 import { TRANSFER_TOPIC } from '../chain/abi.ts';
-import { ARC_SYSTEM_ADDRESS, decodeTransfers, type Transfer } from '../chain/erc20.ts';
+import { ARC_SYSTEM_ADDRESS, decodeTransfers, NATIVE_PER_UNIT, type Transfer } from '../chain/erc20.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import { alternatives, type LogFilter, type LogScanner, type ScanLog, type WatchList } from './scanner.ts';
+import { alternatives, type LogFilter, type LogScanner, type ScanLog, toTopic, type WatchList } from './scanner.ts';
 import type { TokenAccountRow, TokenEventRow } from './store/rows.ts';
 
+// What transfers tell of the watched tokens: who holds them, and the project token's burns and payouts.
+// Raise a version when a change makes the same logs give other rows, so that stored blocks are scanned again.
+
+const ACCOUNTS_VERSION = 1;
+const EVENTS_VERSION = 1;
 /** Mints come from it, and burns go to it. It holds nothing. */
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000';
-
-/** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
-const ACCOUNTS_VERSION = 1;
 
 /**
  * Reads the accounts that transfers move the watched tokens to or from; a transfer of nothing moves nothing.
@@ -30,16 +32,10 @@ export function createTokenAccountScanner({ tokens, usdc }: Pick<WatchList, 'tok
   };
 }
 
-/** USDC has 18 decimals as the native currency, and 6 through its ERC-20 contract. */
-const NATIVE_PER_UNIT = 10n ** 12n;
-
-/** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
-const EVENTS_VERSION = 1;
-
 /**
- * Reads the project token's burns (transfers to a burn address; a mint to a burn address is none) and the distributor's payouts.
- * A payout's amount is in the USDC contract's base units. On Arc a native payout has only the system's log, in 18 decimals. A payout through the
- * contract has both logs and counts once. Without a project token and a distributor the scanner has no filters.
+ * Reads the project token's burns (a mint to a burn address is none) and the distributor's payouts, in the USDC
+ * contract's base units. On Arc a native payout has only the system's log, in 18 decimals; one through the contract has
+ * both logs and counts once. Without a project token and a distributor the scanner has no filters.
  */
 export function createTokenEventScanner(watch: WatchList): LogScanner {
   const { projectToken, distributor, burnAddresses, usdc } = watch;
@@ -89,8 +85,4 @@ function readTransaction(logs: readonly ScanLog[], watch: WatchList): TokenEvent
     const units = token === usdc ? amount : token === ARC_SYSTEM_ADDRESS ? amount / NATIVE_PER_UNIT : 0n;
     return from === distributor && to !== distributor && units > 0n ? [row('payout', transfer, to, units)] : [];
   });
-}
-
-function toTopic(address: string): `0x${string}` {
-  return `0x${address.slice(2).padStart(64, '0')}`;
 }
