@@ -1,7 +1,9 @@
 import { keccak256 } from '../lib/secp256k1.ts';
 import { type RpcCall, toQuantity } from './rpc/wire.ts';
 
-/** Function selectors of ERC-20, ERC-165 and EIP-3009: the first four bytes of keccak-256 of the signature (checked by a test). */
+// Calls of contracts: how one is made, what it returned, and which function an input names.
+
+/** ERC-20, ERC-165 and EIP-3009: the first four bytes of keccak-256 of the signature (checked by a test). */
 export const SELECTORS = {
   'name()': '0x06fdde03',
   'symbol()': '0x95d89b41',
@@ -20,14 +22,25 @@ export const SELECTORS = {
 /** Topic of `Transfer(address,address,uint256)`, which ERC-20, ERC-721 and Arc's system log share. */
 export const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** Longest name or symbol that is passed on. A third party's contract chooses these strings. */
-const MAX_TEXT = 64;
-const WORD = 32;
+/** 1,000,000. Reading a name takes some ten thousand, through a proxy too; what needs more would only load the node. */
+const CALL_GAS = '0xf4240';
 
-/** An unsigned integer returned by a contract. Null when the contract returned less than one 32-byte word, or no hex. */
+/** The read of a third party's contract with this input, at a block. */
+export function viewCall(to: string, input: string, block: number | 'latest'): RpcCall {
+  return {
+    method: 'eth_call',
+    params: [{ to, data: input, gas: CALL_GAS }, block === 'latest' ? block : toQuantity(block)],
+  };
+}
+
+/** An unsigned integer returned by a contract. Null when it returned less than one 32-byte word, or no hex. */
 export function decodeUint(returned: string): bigint | null {
   return /^0x[0-9a-fA-F]{64}/.test(returned) ? BigInt(returned.slice(0, 66)) : null;
 }
+
+/** Longest name or symbol that is passed on. A third party's contract chooses these strings. */
+const MAX_TEXT = 64;
+const WORD = 32;
 
 /**
  * A name or symbol returned by a contract: ABI `string`, or the `bytes32` of tokens older than ERC-20's final form.
@@ -61,25 +74,14 @@ function printable(bytes: Uint8Array): string | null {
   return visible === '' ? null : Array.from(visible).slice(0, MAX_TEXT).join('');
 }
 
-/** Gas limit of each call, 1,000,000. Reading a name takes some ten thousand gas, through a proxy too; a call that needs more would only load the node. */
-const CALL_GAS = '0xf4240';
-
-/** The read of a third party's contract with this input, at a block. */
-export function viewCall(to: string, input: string, block: number | 'latest'): RpcCall {
-  return {
-    method: 'eth_call',
-    params: [{ to, data: input, gas: CALL_GAS }, block === 'latest' ? block : toQuantity(block)],
-  };
-}
-
 /** The struct `ChannelConfig` of x402's batch settlement. */
 const CHANNEL = '(address,address,address,address,address,uint40,bytes32)';
 const CLAIMS = `((${CHANNEL},uint128),bytes,uint128)[]`;
 
 /**
  * Functions that change state in the contracts that `contracts.ts` names, and in tokens of the usual standards.
- * Sources: ERC-20, 721, 1155, 2612 and 3009, WETH9, Multicall3, Permit2, Uniswap's v2 and v3 routers, SwapRouter02, UniversalRouter and v4's position
- * manager, Circle's CCTP v2 and Gateway, ERC-8004, Safe, x402's batch settlement.
+ * Sources: ERC-20, 721, 1155, 2612 and 3009, WETH9, Multicall3, Permit2, Uniswap's v2 and v3 routers, SwapRouter02,
+ * UniversalRouter and v4's position manager, Circle's CCTP v2 and Gateway, ERC-8004, Safe, x402's batch settlement.
  */
 const SIGNATURES: readonly string[] = [
   ...Object.keys(SELECTORS),
@@ -151,10 +153,9 @@ const SIGNATURES: readonly string[] = [
 
 const NAMES: ReadonlyMap<string, string> = new Map(SIGNATURES.map((signature) => [selectorOf(signature), signature]));
 
-/** What a call names: its first four bytes, and the function that they stand for where we know one. */
 interface Method {
   readonly selector: `0x${string}`;
-  /** `transfer`; null for a function that we do not know. */
+  /** `transfer`; null for an unknown function. */
   readonly name: string | null;
   /** `transfer(address,uint256)`. */
   readonly signature: string | null;
@@ -171,7 +172,6 @@ export function methodOf(input: string): Method | null {
   return { selector, name: signature?.slice(0, signature.indexOf('(')) ?? null, signature };
 }
 
-/** The first four bytes of keccak-256 of the signature. */
 function selectorOf(signature: string): string {
   return `0x${Buffer.from(keccak256(Buffer.from(signature))).toString('hex', 0, 4)}`;
 }

@@ -2,9 +2,11 @@ import { decodeText, SELECTORS, viewCall } from './abi.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
 
+// What a contract is: whose code it runs, and the label that follows from this, from its symbol, and from the contracts
+// known on Arc. A contract may write anything into its slots and its symbol, so they are only what it claims.
+
 type Hex = `0x${string}`;
 
-/** The rule by which an account runs the code of another one. */
 type ProxyStandard = 'EIP-7702' | 'EIP-1167' | 'EIP-1967' | 'EIP-1967 beacon' | 'ZeppelinOS';
 
 /** Whose code an account runs. Addresses are in lower case. */
@@ -12,18 +14,18 @@ export interface Proxy {
   readonly standard: ProxyStandard;
   /** Null when the beacon names none. */
   readonly target: Hex | null;
-  /** The contract that names the target to all its proxies; null without one. */
+  /** The contract that names the target to all its proxies. */
   readonly beacon: Hex | null;
 }
 
-/** An account's code, and its proxy: null when it is none by a standard that we know, undefined when the node gave no code or no storage. */
 interface AccountCode {
   /** Null when the node gave none, which is not the same as an account without code (0x). */
   readonly code: Hex | null;
+  /** Null when it is none by a standard that we know, undefined when the node gave no code or no storage. */
   readonly proxy: Proxy | null | undefined;
 }
 
-/** Storage slots (checked by a test). EIP-1967: keccak-256 of its name less one. ZeppelinOS: keccak-256 of its name; Circle's token proxies use it. */
+/** Checked by a test. EIP-1967: keccak-256 of the name less one. ZeppelinOS, of Circle's token proxies: keccak-256. */
 export const PROXY_SLOTS = {
   'eip1967.proxy.implementation': '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc',
   'eip1967.proxy.beacon': '0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50',
@@ -37,7 +39,7 @@ const MINIMAL_PROXY = /^0x363d3d373d3d3d363d73([0-9a-f]{40})5af43d82803e903d9160
 /** EIP-7702: the whole code of a wallet that delegates, before the address whose code it runs. */
 const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
 
-/** The calls whose outcomes `readAccountCode` takes, in order: the code and the slots. They belong into one batch with the caller's other reads. */
+/** The calls whose outcomes `readAccountCode` takes, for one batch with the caller's other reads. */
 export function accountCodeCalls(address: string, block: number): RpcCall[] {
   const at = toQuantity(block);
   const slots = Object.values(PROXY_SLOTS);
@@ -49,9 +51,8 @@ export function accountCodeCalls(address: string, block: number): RpcCall[] {
 
 /**
  * An account's code, and whose code it runs, by these rules; the first that applies counts:
- * 1. no code: no proxy; 2. EIP-7702's code; 3. EIP-1167's code; 4. EIP-1967's slot; 5. ZeppelinOS's slot; 6. EIP-1967's slot of a beacon, which one more
- * request asks for its target.
- * A contract may write anything into these slots, so the answer is what it claims.
+ * 1. no code: no proxy; 2. EIP-7702's code; 3. EIP-1167's code; 4. EIP-1967's slot; 5. ZeppelinOS's slot; 6. EIP-1967's
+ * slot of a beacon, which one more request asks for its target.
  */
 export async function readAccountCode(
   chain: ChainClient,
@@ -77,7 +78,12 @@ export async function readAccountCode(
   return { code, proxy: { standard: 'EIP-1967 beacon', target, beacon } };
 }
 
-/** The delegate of a wallet's code by EIP-7702, in lower case; null for any other code. Such an account stays a wallet. */
+function codeOf(outcome: RpcOutcome | undefined): Hex | null {
+  const answer = outcome !== undefined && 'result' in outcome ? data.safeParse(outcome.result).data : undefined;
+  return answer === undefined ? null : (answer.toLowerCase() as Hex);
+}
+
+/** The delegate of a wallet's code by EIP-7702, in lower case; null for other code. Such an account stays a wallet. */
 export function delegateOf(code: string): Hex | null {
   const match = DELEGATION.exec(code)?.[1];
   return match === undefined ? null : `0x${match}`;
@@ -89,24 +95,19 @@ function minimalTarget(code: string): Hex | null {
   return match === undefined ? null : `0x${match}`;
 }
 
-/** The address in a storage word, in lower case; null when the word is empty or holds something else. */
-function addressIn(word: string): Hex | null {
-  const match = /^0x0{24}([0-9a-fA-F]{40})$/.exec(word)?.[1];
-  return match === undefined || /^0+$/.test(match) ? null : `0x${match.toLowerCase()}`;
-}
-
 /** The bytes that a node answered; "0x" when it gave none. */
 function bytesOf(outcome: RpcOutcome | undefined): string {
   const result = outcome !== undefined && 'result' in outcome ? outcome.result : null;
   return typeof result === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(result) ? result : '0x';
 }
 
-function codeOf(outcome: RpcOutcome | undefined): Hex | null {
-  const answer = outcome !== undefined && 'result' in outcome ? data.safeParse(outcome.result).data : undefined;
-  return answer === undefined ? null : (answer.toLowerCase() as Hex);
+/** The address in a storage word, in lower case; null when the word is empty or holds something else. */
+function addressIn(word: string): Hex | null {
+  const match = /^0x0{24}([0-9a-fA-F]{40})$/.exec(word)?.[1];
+  return match === undefined || /^0+$/.test(match) ? null : `0x${match.toLowerCase()}`;
 }
 
-/** Null when the beacon gives no address, and when the node does not answer: the rest of the caller's answer does not depend on it. */
+/** Null when the beacon gives no address or the node does not answer: the caller's answer does not depend on it. */
 async function askBeacon(chain: ChainClient, beacon: Hex, block: number, options: RpcOptions): Promise<Hex | null> {
   const outcomes = await chain.batch([viewCall(beacon, BEACON_SELECTOR, block)], options).catch((error: unknown) => {
     if (options.signal?.aborted) throw error;
@@ -121,9 +122,7 @@ interface ContractCode {
   readonly code: `0x${string}` | null;
 }
 
-/** What a contract seems to be. */
 interface ContractLabel {
-  /** Null when nothing is known. */
   readonly text: string | null;
   /** It reports a symbol. */
   readonly isToken: boolean;
@@ -133,7 +132,7 @@ interface ContractLabel {
 /**
  * What each contract seems to be, as text (null when none of these applies) and by kind:
  * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot);
- * 3. the symbol that the contract reports, which proves nothing.
+ * 3. the symbol that the contract reports.
  * A contract that refuses a call gets no label of that kind. Rejects when no provider answers.
  */
 export async function labelContracts(

@@ -5,13 +5,16 @@ import { type CreatedPool, NATIVE_CURRENCY, type PoolKind } from './dex.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, readOutcome } from './rpc/wire.ts';
 
+// Which pools exist, asked of the contracts that create them. Creation events alone would miss old pools: public nodes
+// keep logs for some days, and scanning the whole chain would take hours.
+
 /** A contract that creates pools (v4: the pool manager). */
 interface PoolSource {
   readonly kind: PoolKind;
   readonly address: `0x${string}`;
 }
 
-/** Selectors of the functions that are called (checked by a test). */
+/** Checked by a test. */
 export const ASK_SELECTORS = {
   'getPair(address,address)': '0xe6a43905',
   'getPool(address,address,uint24)': '0x1698ee82',
@@ -38,8 +41,7 @@ interface Question {
 }
 
 /**
- * The existing pools of `tokens` against `usdc` (v4: also against native USDC) with the usual fees and tick spacings, in one batch.
- * Creation events alone would miss old pools: public nodes keep logs for some days, and scanning the whole chain would take hours.
+ * The pools of `tokens` against `usdc` (v4: also native USDC) with the usual fees and tick spacings, in one batch.
  * A source that reverts, or that has no code, contributes no pools.
  */
 export async function askForPools<S extends PoolSource>(
@@ -91,7 +93,7 @@ function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usd
           const slot = bytesToHex(keccak256(hexToBytes(`${id}${word(V4_POOLS_SLOT)}`)));
           return {
             call: view(address, `${ASK_SELECTORS['extsload(bytes32)']}${slot.slice(2)}`),
-            // The first word of a pool's state holds its price. The price of an initialised pool is never zero.
+            // The first word of a pool's state holds its price, which is never zero once the pool is initialised.
             pool: () => ({ kind, id, emitter: address, token0: currency0, token1: currency1 }),
           };
         });
@@ -99,7 +101,6 @@ function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usd
   }
 }
 
-/** The key of a v4 pool. The pool's id is the key's hash. */
 interface V4PoolKey {
   readonly currency0: `0x${string}`;
   readonly currency1: `0x${string}`;
@@ -108,7 +109,7 @@ interface V4PoolKey {
   readonly hooks: `0x${string}`;
 }
 
-/** The id of a v4 pool: keccak-256 of the five fields of its key, each as a 32-byte word. Tick spacings are positive. */
+/** The id of a v4 pool: keccak-256 of its key's five fields, each as a 32-byte word. Tick spacings are positive. */
 export function v4PoolId({ currency0, currency1, fee, tickSpacing, hooks }: V4PoolKey): `0x${string}` {
   const words = [currency0, currency1, fee, tickSpacing, hooks].map(word).join('');
   return bytesToHex(keccak256(Buffer.from(words, 'hex')));

@@ -12,7 +12,6 @@ export interface Round {
   readonly at: number;
 }
 
-/** At least one. */
 export type Rounds = readonly [Round, ...Round[]];
 
 /** What an oracle and its token returned at one block. */
@@ -31,18 +30,19 @@ export const ORACLE_SELECTORS = {
   'getRoundData(uint80)': '0x9a6fc8f5',
 } as const;
 
-/** A proxy's round id is phase · 2^64 + round. The round is that of the oracle behind the proxy in this phase, and begins at 1. */
+/** A proxy's round id is phase · 2^64 + round: that of the oracle behind it in this phase, beginning at 1. */
 const ROUND_IN_PHASE = 2n ** 64n - 1n;
 const UINT80 = 2n ** 80n;
 const INT256_MAX = 2n ** 255n - 1n;
 const MAX_AT = 2n ** 40n;
 
-/** A past round never changes. It is cached for a day of half-second blocks only, so that a wrong answer does not stay for ever. */
+/** A past round never changes. Kept for a day of half-second blocks only: a wrong answer must not stay for ever. */
 const cacheOf = createChainCache<Round>(172_800, 500);
 
 /**
- * Reads a Chainlink-style oracle and the token that it prices, at one block: one batch, and a second one for the past rounds that are not cached.
- * Returns at most `maxRounds` rounds (up to 100). They end before the first round that the oracle does not give, or at the beginning of the phase.
+ * Reads a Chainlink-style oracle and the token that it prices, at one block: one batch, and a second one for the past
+ * rounds that are not cached. Returns at most `maxRounds` rounds (up to 100). They end before the first round that the
+ * oracle does not give, or at the beginning of the phase.
  * Throws UpstreamFailed when there is no newest price, or when the nodes fail.
  */
 export async function readOracle(
@@ -107,7 +107,7 @@ function view(to: string, input: string, block: number): RpcCall {
   return { method: 'eth_call', params: [{ to, data: input }, toQuantity(block)] };
 }
 
-/** The 32-byte words that a view function returned; none when the contract reverted ("No data present"). Throws UpstreamFailed for any other failure. */
+/** A view function's 32-byte words; none on a revert ("No data present"). Other failures throw UpstreamFailed. */
 function readWords(outcome: RpcOutcome | undefined): bigint[] {
   // Code 3: geth and reth on revert. Other nodes say so in the message only.
   if (
@@ -121,7 +121,7 @@ function readWords(outcome: RpcOutcome | undefined): bigint[] {
   return (returned.slice(2).match(/.{64}/g) ?? []).map((word) => BigInt(`0x${word}`));
 }
 
-/** roundId, answer, startedAt, updatedAt, answeredInRound. Null for a round without a price or a time: it is not finished. */
+/** roundId, answer, startedAt, updatedAt, answeredInRound. Null without a price or a time: it is not finished. */
 function toRound([id, answer, , updatedAt]: readonly bigint[]): Round | null {
   if (id === undefined || answer === undefined || updatedAt === undefined) return null;
   const isPrice = answer > 0n && answer <= INT256_MAX;

@@ -3,7 +3,8 @@ import type { ChainClient } from './rpc/client.ts';
 import { index, quantity, type RpcOptions, readOutcome } from './rpc/wire.ts';
 import { type Receipt, readReceipt, receiptCall, type Transaction } from './transaction.ts';
 
-/** The account and the block that a pending transaction waits for. */
+// Why a transaction that a node keeps is not in a block.
+
 export interface PendingState {
   /** The nonce of the account's next transaction to be mined. */
   readonly accountNonce: number;
@@ -12,12 +13,9 @@ export interface PendingState {
   readonly newest: Header;
 }
 
-/** Why a transaction that a node keeps is not in a block. */
-type HeldBy = 'feeTooLow' | 'feeBelowFloor' | 'nonceGap' | 'nonceUsed' | 'balanceTooLow';
-
 /**
- * Reads what a pending transaction waits for, together from one provider; its receipt instead when it was mined in the meantime.
- * The receipt is the batch's last entry: a nonce that was used by this very transaction then never seems to be used by another one.
+ * Reads what a pending transaction waits for, together from one provider; its receipt when it was mined meanwhile.
+ * The receipt is asked for last: a nonce that this very transaction used then never seems to be another one's.
  */
 export async function readPendingState(
   chain: ChainClient,
@@ -42,7 +40,9 @@ export async function readPendingState(
   };
 }
 
-/** The fees that a block asks for, in wei; `floor` is null where the chain's lowest fee is not known. */
+type HeldBy = 'feeTooLow' | 'feeBelowFloor' | 'nonceGap' | 'nonceUsed' | 'balanceTooLow';
+
+/** In wei; `floor` is null where the chain's lowest fee is not known. */
 interface AskedFees {
   readonly nextBaseFee: bigint;
   readonly floor: bigint | null;

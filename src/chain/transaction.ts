@@ -53,14 +53,13 @@ const receiptSchema = z.object({
   logs: z.array(logSchema),
 });
 
-/** The fields of a transaction that we read; amounts in wei. `maxFeePerGas` is the gas price of a transaction that names no maximum. */
+/** What we read of it; amounts in wei. `maxFeePerGas` is the gas price of a transaction that names no maximum. */
 export type Transaction = z.output<typeof transactionSchema>;
 /** An event as its contract wrote it. */
 export type Log = z.output<typeof logSchema>;
-/** The outcome of a mined transaction. */
 export type Receipt = z.output<typeof receiptSchema>;
 
-/** A transaction as one node sees it. `receipt` is null while it is pending. `head` is at least the block that holds it. */
+/** A transaction as one node sees it. `receipt` is null while it is pending. `head` is at least its block. */
 export interface TransactionRead {
   readonly head: number;
   readonly transaction: Transaction;
@@ -98,7 +97,7 @@ export function receiptCall(hash: string): RpcCall {
   return { method: 'eth_getTransactionReceipt', params: [hash] };
 }
 
-/** The receipt that answers `receiptCall`; null while the transaction is not mined. Throws UpstreamFailed for another transaction's. */
+/** The answer to `receiptCall`; null while it is not mined. Throws UpstreamFailed for another transaction's. */
 export function readReceipt(outcome: RpcOutcome | undefined, hash: string): Receipt | null {
   const receipt = readOutcome(outcome, receiptSchema.nullable(), 'receipt');
   if (receipt !== null && receipt.transactionHash !== hash) throw anotherTransaction();
@@ -119,8 +118,8 @@ const TOKEN_TRANSFERS: ReadonlySet<string> = new Set(
 );
 
 /**
- * 1. no recipient: deploy; 2. no input: nativeTransfer; 3. a call of one of ERC-20's or EIP-3009's transfer functions: tokenTransfer; 4. else contractCall.
- * The transaction alone decides, so that counting many needs no receipts.
+ * 1. no recipient: deploy; 2. no input: nativeTransfer; 3. a call of one of ERC-20's or EIP-3009's transfer functions:
+ * tokenTransfer; 4. else contractCall. The transaction alone decides, so that counting many needs no receipts.
  */
 export function kindOf({ to, input }: Pick<Transaction, 'to' | 'input'>): TransactionKind {
   if (to == null) return 'deploy';
