@@ -42,10 +42,7 @@ export function decodeUint(returned: string): bigint | null {
 const MAX_TEXT = 64;
 const WORD = 32;
 
-/**
- * A name or symbol returned by a contract: ABI `string`, or the `bytes32` of tokens older than ERC-20's final form.
- * Null when it is neither, is no UTF-8, or has nothing printable.
- */
+/** A name or symbol: ABI `string`, or an older token's `bytes32`. Null when neither, no UTF-8, or nothing printable. */
 export function decodeText(returned: string): string | null {
   const bytes = Buffer.from(returned.slice(2), 'hex');
   if (bytes.length === WORD) return printable(bytes.subarray(0, bytes.indexOf(0) === -1 ? WORD : bytes.indexOf(0)));
@@ -161,10 +158,7 @@ interface Method {
   readonly signature: string | null;
 }
 
-/**
- * The function that a call's input names; null for an input of less than four bytes.
- * A selector is four bytes of a hash, so a contract may give it another meaning.
- */
+/** Null for less than four bytes. A selector is four bytes of a hash, so a contract may give it another meaning. */
 export function methodOf(input: string): Method | null {
   const selector = /^0x[0-9a-f]{8}/.exec(input.toLowerCase())?.[0] as `0x${string}` | undefined;
   if (selector === undefined) return null;

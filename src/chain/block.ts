@@ -81,10 +81,7 @@ export async function readBlockNumber(chain: ChainClient, options: RpcOptions): 
 const headers = createSingleFlight<Header, ChainClient>();
 const numbers = createSingleFlight<number, ChainClient>();
 
-/**
- * The newest block, by one request for all callers that ask while it is under way: answers of one moment need not cost
- * one each. The request goes on when a caller leaves, and its failure reaches all of them.
- */
+/** The newest block, by one request for all who ask meanwhile. It outlives any caller; its failure reaches all. */
 export function readNewestHeader(chain: ChainClient): Promise<Header> {
   return headers(chain, undefined, () => readLatestHeader(chain, {}));
 }
@@ -190,11 +187,7 @@ export interface BlockReceipts {
   readonly logs: readonly BlockLog[];
 }
 
-/**
- * Reads all receipts of a block and checks them against it, in this order:
- * 1. there are as many receipts as transactions; 2. each receipt is of its transaction, in order, and of this block;
- * 3. log indices rise through the block.
- */
+/** Checks that each transaction has its receipt, in order and of this block, and that log indices rise through it. */
 export function readBlockReceipts(
   outcome: RpcOutcome | undefined,
   { header, transactions }: FullBlock,

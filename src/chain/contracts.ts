@@ -131,8 +131,7 @@ interface ContractLabel {
 
 /**
  * What each contract seems to be, as text (null when none of these applies) and by kind:
- * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot);
- * 3. the symbol that the contract reports.
+ * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot); 3. the symbol it reports.
  * A contract that refuses a call gets no label of that kind. Rejects when no provider answers.
  */
 export async function labelContracts(

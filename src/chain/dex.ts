@@ -182,10 +182,7 @@ interface PoolPrice {
 /** v2's event of the reserves after a change. A pair emits it right before its Swap. */
 export const SYNC_TOPIC: `0x${string}` = '0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1';
 
-/**
- * The price at which a pool stands after a swap. `sync` is the log right before the swap's, which v2 needs.
- * Null when the events do not say it.
- */
+/** The price after a swap; null when the events do not say it. `sync` is the log right before it, which v2 needs. */
 export function readPoolPrice(
   kind: PoolKind,
   swap: EventLog,

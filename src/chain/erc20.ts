@@ -123,10 +123,9 @@ export interface Transfer {
 }
 
 /**
- * Every ERC-20 movement in a transaction's logs, each once, in the order of the logs.
- * On Arc a movement through the USDC contract logs twice: the system's log first, then the token's own with the same
- * parties and value / 10^12. Such a pair becomes one transfer of the token. A system log without a partner (a plain
- * native send) becomes a transfer of its own.
+ * Every ERC-20 movement in a transaction's logs, each once, in their order. On Arc a movement through the USDC contract
+ * logs twice: the system's log first, then the token's own with the same parties and value / 10^12. They become one
+ * transfer of the token. A system log without a partner (a plain native send) becomes a transfer of its own.
  */
 export function decodeTransfers(logs: readonly Log[], usdc: string): Transfer[] {
   const kept: Transfer[] = [];

@@ -33,10 +33,7 @@ export function baseFeeOf(header: Header): bigint {
 /** On Arc the header's extra data is the next base fee as 8 bytes, big-endian. */
 const ARC_EXTRA_DATA = /^0x[0-9a-fA-F]{16}$/;
 
-/**
- * The base fee of the block after `header`: exact on Arc. Elsewhere EIP-1559's rule gives an estimate (`exact: false`),
- * because a chain may have a rule of its own.
- */
+/** The next block's base fee: exact on Arc. Elsewhere EIP-1559's estimate, because a chain may have its own rule. */
 export function nextBaseFee(header: Header): NextBaseFee {
   if (ARC_EXTRA_DATA.test(header.extraData)) {
     const announced = BigInt(header.extraData);
@@ -62,7 +59,6 @@ const MAX_BASE_FEE = 20_000n * GWEI;
 /** EIP-1559: the fee moves by at most an eighth in a block, and the target is half of the gas limit. */
 const EIP1559_STEP = 8n;
 
-/** What the fee of the next block is computed from. */
 interface FeeState {
   /** Wei. */
   readonly baseFee: bigint;
@@ -70,7 +66,6 @@ interface FeeState {
   readonly smoothed: bigint;
 }
 
-/** How a chain moves its base fee after a block that used `gasUsed`. */
 type FeeRule = (state: FeeState, gasUsed: bigint) => FeeState;
 
 interface FeeBounds {
@@ -263,6 +258,7 @@ export async function readFeeWindow(
   return cut(spans, head, seconds);
 }
 
+/** The answer ends with the fee of the block after its newest one. */
 function historyCall(from: number, to: number): RpcCall {
   return { method: 'eth_feeHistory', params: [toQuantity(to - from + 1), toQuantity(to), []] };
 }
@@ -276,7 +272,6 @@ const historySchema = z.object({ oldestBlock: index, baseFeePerGas: z.array(quan
 
 function toSpan(span: number, newest: number, [history, first]: readonly RpcOutcome[]): FeeSpan {
   const { oldestBlock, baseFeePerGas } = readOutcome(history, historySchema, 'fee history');
-  // The answer ends with the fee of the block after its newest one.
   const fees = baseFeePerGas.slice(0, -1);
   const last = lastOf(span, newest);
   const lacking = last - (oldestBlock + fees.length - 1);
@@ -324,7 +319,6 @@ export function readFeeSpan(outcomes: readonly RpcOutcome[], from: number, to: n
   const fees = listOf(history.baseFeePerGas, 'baseFeePerGas').map((fee) => bigintOf(fee, 'a base fee'));
   const ratios = listOf(history.gasUsedRatio, 'gasUsedRatio');
   const count = to - from + 1;
-  // The answer ends with the fee of the block after its newest one.
   if (countOf(history.oldestBlock, 'oldestBlock') !== from || fees.length !== count + 1 || ratios.length !== count) {
     throw new Contradiction('feeHistory', `another span than ${from} to ${to}`);
   }

@@ -131,9 +131,8 @@ const HOUR_SECONDS = 3600;
 const SWEEP_EVERY_MS = 60_000;
 
 /**
- * Task 0 keeps the database bounded: it rolls up raw rows, one hour a step, and deletes old hours. True when it did
- * something and may have more to do. The present is the time of the newest block stored whole, so that neither a wrong
- * clock nor a false head deletes anything.
+ * Task 0 keeps the database bounded: it rolls up raw rows, an hour a step, and deletes old hours. True when more may be
+ * due. The present is the time of the newest block stored whole: no wrong clock and no false head deletes anything.
  */
 function createRetention({ clock, limits, lookups, writes }: CollectorContext): () => boolean {
   let lookedMs = Number.NEGATIVE_INFINITY;
@@ -240,10 +239,7 @@ function newestSpans(missing: Coverage, length: number, count: number): Span[] {
   return spans;
 }
 
-/**
- * Task 3, for the newest `size` missing blocks: one eth_getLogs for each filter, all in one request.
- * Rejects when the node refuses the span (too long, too many results). The caller may try a shorter one.
- */
+/** Task 3: one eth_getLogs for each filter, in one request. Rejects when the node refuses the span as too large. */
 async function fillLogs(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const [span] = newestSpans(missing, size, 1);
   if (span === undefined) return;

@@ -10,10 +10,9 @@ import type { ChainWrites } from './store/writes.ts';
 
 // What the collector's loops share: their clients, their limits and their state.
 
-/** The levels of the log that the collector uses; `error` for alarms. */
 export type CollectorLog = ChainLog;
 
-/** What both loops share. `signal` ends every running request. */
+/** `signal` ends every running request. */
 export interface CollectorContext {
   readonly limits: CollectorLimits;
   readonly clock: Clock;
@@ -31,7 +30,6 @@ export interface CollectorContext {
   readonly state: CollectorState;
 }
 
-/** A block as the head of the chain. */
 export interface SeenHead {
   readonly number: number;
   readonly hash: `0x${string}`;
@@ -49,9 +47,7 @@ export interface CollectorState {
   hint: number | null;
   /** The next block that the head loop reads. The background loop reads every block below it. */
   next: number | null;
-  /** Whether some provider has eth_getBlockReceipts. */
   hasBlockReceipts: boolean;
-  /** Whether contracts wait for their code to be read. */
   codeIsPending: boolean;
   requests: number;
   failures: number;
@@ -60,7 +56,6 @@ export interface CollectorState {
   refused: Map<RefusalReason, number>;
 }
 
-/** Counts a refused answer. */
 export function noteRefused({ state }: Pick<CollectorContext, 'state'>, reason: RefusalReason): void {
   state.refused.set(reason, (state.refused.get(reason) ?? 0) + 1);
 }
@@ -87,9 +82,7 @@ interface DescribedCode {
   readonly kinds: number;
 }
 
-/** Limits on the collector's requests and on the data that it keeps. */
 export interface CollectorLimits {
-  /** How often the head is asked for. */
   readonly pollIntervalMs: number;
   /** HTTP requests in the long run, both loops together. */
   readonly requestsPerSecond: number;

@@ -15,7 +15,6 @@ interface ProbeOptions {
   readonly clock: Clock;
   /** From the start of a round to the next, which follows a longer round at once. */
   readonly intervalMs: number;
-  /** The time-out of one endpoint in a round. */
   readonly timeoutMs: number;
   readonly log: { warn(fields: Record<string, unknown>, message: string): void };
 }
@@ -83,7 +82,6 @@ export function createProbe(options: ProbeOptions): RpcProbe {
 
 /** An endpoint as it may be published: scheme and host only, because the path may hold a key. */
 interface ProbedEndpoint {
-  /** The host, with a number where several endpoints share it. */
   readonly name: string;
   readonly url: string;
 }

@@ -32,10 +32,7 @@ export interface LogScanner {
 /** An event of a contract. Its time is interpolated (a second or two off) when the block has not been read yet. */
 export type ScanLog = BlockLog;
 
-/**
- * One filter of eth_getLogs. Empty `addresses` mean any emitter; use that for rare events only.
- * The first topic is required, with at most 8 alternatives (Arc's nodes refuse more).
- */
+/** Empty `addresses` mean any emitter, for rare events only. The first topic is required: at most 8 alternatives. */
 export type LogFilter = LogQuery;
 
 /** Blocks `from` to `to`, both included, and their logs in the chain's order. */
@@ -45,7 +42,6 @@ export interface LogSpan {
   readonly logs: readonly ScanLog[];
 }
 
-/** Exactly the rows that a span's logs give. */
 export interface ScanWrites {
   readonly trades?: readonly TradeRow[];
   readonly tokenEvents?: readonly TokenEventRow[];
@@ -93,7 +89,6 @@ export function alternatives<T>(values: readonly T[]): readonly T[] | null {
   return values.length <= MAX_ALTERNATIVES ? values : null;
 }
 
-/** An address as a topic. */
 export function toTopic(address: string): `0x${string}` {
   return `0x${address.slice(2).padStart(64, '0')}`;
 }

@@ -12,10 +12,7 @@ const EVENTS_VERSION = 1;
 /** Mints come from it, and burns go to it. It holds nothing. */
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000';
 
-/**
- * Reads the accounts that transfers move the watched tokens to or from; a transfer of nothing moves nothing.
- * USDC is no watched token, and its transfers are not read: nearly every transaction on Arc has one.
- */
+/** The accounts that transfers move watched tokens to or from. Not USDC's: nearly every transaction on Arc has one. */
 export function createTokenAccountScanner({ tokens, usdc }: Pick<WatchList, 'tokens' | 'usdc'>): LogScanner {
   const watched = new Set(tokens.map(({ address }) => address).filter((address) => address !== usdc));
   const filters: LogFilter[] = watched.size === 0 ? [] : [{ addresses: [...watched], topics: [[TRANSFER_TOPIC]] }];

@@ -90,7 +90,6 @@ function readTrade(entry: ScanLog, before: ScanLog | undefined, book: PoolBook):
 export const WINDOW = 21;
 /** Stored trades to read on each side: more than the window, because a transaction has one vote. */
 const NEIGHBOURS = 3 * WINDOW;
-/** With fewer trades to compare with, a trade counts. */
 const MIN_WINDOW = 3;
 
 /** Filters each token's trades against that token's neighbouring trades. Keeps the order of the rows. */
@@ -286,7 +285,6 @@ function warnOfUnread({ tokens }: WatchList, read: Decimals, warn: (message: str
   }
 }
 
-/** The pools of watched tokens against USDC that these logs announce. */
 function createdIn(logs: readonly ScanLog[], watch: WatchList, decimals: Decimals): PoolRow[] {
   return logs.flatMap((log) => {
     const venue = watch.venues.find(({ address }) => address === log.address);

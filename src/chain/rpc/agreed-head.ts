@@ -29,7 +29,6 @@ export interface Agreed {
   providers(): readonly ProviderStatus[];
 }
 
-/** What is known of a provider, for operators. */
 export interface ProviderStatus {
   readonly host: string;
   /** Its head less the agreed one: below zero where it is behind. Null while either is unknown. */
@@ -54,13 +53,11 @@ interface AgreedHeadParts {
   readonly log: ChainLog;
 }
 
-/** A provider's head as it said it last. */
 interface Seen {
   readonly number: number;
   readonly atMs: number;
 }
 
-/** What the watch remembers: the providers of each host, and the hosts' heads. */
 interface Watched extends AgreedHeadParts {
   readonly hosts: ReadonlyMap<string, readonly PooledProvider[]>;
   readonly heads: Map<string, Seen>;
@@ -207,7 +204,6 @@ function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs()
   return head && head.atMs >= sinceMs ? head.number : null;
 }
 
-/** Whether a URL of the host has answered lately. */
 const isPresent = ({ hosts, clock }: Watched, host: string): boolean =>
   (hosts.get(host) ?? []).some(({ answeredMs }) => clock.nowMs() - answeredMs <= PRESENT_MS);
 

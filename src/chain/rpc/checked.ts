@@ -28,7 +28,6 @@ export class Contradiction extends Error {
 }
 
 interface CheckedOptions extends RpcOptions {
-  /** Called for each answer that was refused. */
   readonly onRefused?: (reason: RefusalReason) => void;
 }
 
@@ -73,6 +72,7 @@ export function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
 type Hex = `0x${string}`;
 export type Fields = Readonly<Record<string, unknown>>;
 
+// A word is 32 bytes, an account 20. Data are whole bytes. A quantity has up to 256 bits.
 const WORD = /^0x[0-9a-f]{64}$/;
 const ACCOUNT = /^0x[0-9a-f]{40}$/;
 const DATA = /^0x(?:[0-9a-f]{2})*$/;
@@ -86,13 +86,9 @@ export function listOf(value: unknown, what: string): readonly unknown[] {
   return Array.isArray(value) ? value : refuse(what);
 }
 
-/** 32 bytes. */
 export const wordOf = (value: unknown, what: string): Hex => hexOf(value, WORD, what);
-/** 20 bytes. */
 export const accountOf = (value: unknown, what: string): Hex => hexOf(value, ACCOUNT, what);
-/** Whole bytes. */
 export const dataOf = (value: unknown, what: string): Hex => hexOf(value, DATA, what);
-/** A number of up to 256 bits. */
 export const bigintOf = (value: unknown, what: string): bigint => BigInt(hexOf(value, QUANTITY, what));
 
 /** A quantity as a number. A value above 2^53 - 1 is refused, not rounded. */

@@ -35,15 +35,9 @@ export interface ChainClient {
   requestsPerSecond(): number;
   /** One outcome for each call, in order. A provider is asked by one HTTP request for each 100 calls. */
   batch(calls: readonly RpcCall[], options?: RpcOptions): Promise<RpcOutcome[]>;
-  /**
-   * Sends the same calls to every provider, for a transaction that one provider may not pass on to the network.
-   * Resolves when all have been asked. It reports neither their answers nor their failures.
-   */
+  /** Asks every provider, for a transaction that one may not pass on. It reports neither answers nor failures. */
   everywhere(calls: readonly RpcCall[], options?: RpcOptions): Promise<void>;
-  /**
-   * Asks a provider of each host by one request, for at most 100 calls. Resolves with the outcomes of each provider
-   * that answers, for a caller to whom one provider's word is enough. Rejects as `batch` does when nobody answers.
-   */
+  /** Asks one provider of each host, at most 100 calls, where one's word is enough. Rejects when nobody answers. */
   each(calls: readonly RpcCall[], options?: RpcOptions): Promise<readonly (readonly RpcOutcome[])[]>;
   readonly agreed: Agreed;
 }
@@ -58,13 +52,11 @@ export interface ChainClientOptions {
   readonly timeoutMs: number;
   readonly log?: ChainLog;
   readonly clock?: Clock;
-  /** Called for each HTTP request to the provider of this host. */
   readonly onRequest?: (host: string) => void;
   /** Called whenever two providers contradict the one of this host. */
   readonly onContradiction?: (host: string) => void;
 }
 
-/** A client with its connections. */
 export interface OpenChainClient extends ChainClient {
   /** In the order of their URLs, for requests that are sent to one provider without this client. */
   readonly allowances: readonly Allowance[];

@@ -16,7 +16,6 @@ import {
 
 // Asks the providers in their order: `createAsk` has the rules, which the functions below it follow.
 
-/** Asks the providers in their order, until each call has an answer. */
 export type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
 
 /** The message of a failure whose only cause is a provider's limit (`providers.ts`, `wire.ts`). */
@@ -68,7 +67,6 @@ export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock
   };
 }
 
-/** The answers so far, the calls without an answer, and the reasons. */
 interface Round {
   readonly settled: RpcOutcome[];
   open: { call: RpcCall; at: number }[];

@@ -78,7 +78,6 @@ export function isChainBusy(error: unknown): boolean {
   return error instanceof Unavailable && error.code === CHAIN_BUSY;
 }
 
-/** 503: the providers accept no more requests of this rank now. */
 export function chainBusy(): Unavailable {
   return new Unavailable(CHAIN_BUSY, 'The chain’s providers take no more requests just now; try again shortly.', 1);
 }

@@ -5,15 +5,11 @@ import type { ChainLog } from './heads.ts';
 // Which providers are believed. Each is, until two statements about one block contradict each other:
 // 1. two others contradict it: it is set apart for a day and asked for nothing;
 // 2. another one says something else and no third decides: neither counts for a sale, and the question is asked again;
-// 3. notes of this are kept in memory, and in the ledger for all instances; an operator may delete one.
+// 3. notes of this are kept in memory, and in the ledger for all instances. A provider comes back when its note ends,
+//    or when the operator deletes it (`ledger -- trust HOST`): `refresh` then no longer finds it.
 
-/**
- * A provider comes back when its note ends, or when the operator deletes it (`ledger -- trust HOST`): `refresh` then no
- * longer finds it.
- */
 export interface Trust {
   isApart(host: string): boolean;
-  /** The notes that hold now. */
   notes(): readonly ProviderNote[];
   /** Sets apart a provider that two others contradict about one block. */
   setApart(question: string, liar: Said, others: Said): void;
@@ -56,11 +52,9 @@ export interface ProviderNotes {
   /** The notes that still hold, oldest first. */
   list(nowMs: number): Promise<readonly ProviderNote[]>;
   put(note: ProviderNote): Promise<void>;
-  /** Ends the disputes of this question, because its parties agree now. */
   agree(question: string): Promise<void>;
 }
 
-/** What is known of the providers, and where it is kept. */
 interface State {
   readonly clock: Clock;
   readonly log: ChainLog;

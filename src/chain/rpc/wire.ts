@@ -17,7 +17,6 @@ import { UpstreamFailed } from '../../errors.ts';
  */
 export type Rank = 'settle' | 'sale' | 'collect' | 'offer' | 'admit' | 'free';
 
-/** All of them, most important first. */
 export const RANKS: readonly Rank[] = ['settle', 'sale', 'collect', 'offer', 'admit', 'free'];
 
 /** The share of the providers' burst that a rank leaves to more important ranks. */
@@ -30,10 +29,7 @@ export const RESERVE: Readonly<Record<Rank, number>> = {
   free: 0.5,
 };
 
-/**
- * How long a request waits for its rank's allowance, in milliseconds. Then a settlement also asks providers whose
- * allowance is used up, and every other request is refused.
- */
+/** Milliseconds to wait for the rank's allowance. Then a settlement asks without it; any other request is refused. */
 export const WAIT_MS: Readonly<Record<Rank, number>> = {
   settle: 3000,
   sale: 2000,
@@ -94,7 +90,6 @@ export interface RpcOptions {
   readonly rank?: Rank;
 }
 
-/** What a node answered to one call of a batch. */
 export type RpcOutcome = { readonly result: unknown } | { readonly error: RpcError };
 
 /** The node refused the call (a revert, an unknown method), as another would. `code` and `data` are the node's own. */

@@ -18,17 +18,14 @@ import {
 
 // What only counts when two providers say it: `createWitnesses` has the rules, which the functions below it follow.
 
-/** Asks until two providers say the same. */
 export type AskWitnesses = (question: Question) => Promise<RpcOutcome[]>;
 
-/** The calls, and how their answers are read. */
 interface Question {
   readonly calls: readonly RpcCall[];
   readonly statements: ReadStatements;
   readonly rpc: RpcOptions;
 }
 
-/** What one provider answered, and what that says. */
 interface Heard {
   readonly entry: PooledProvider;
   readonly outcomes: readonly RpcOutcome[];
@@ -163,7 +160,6 @@ function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly
   });
 }
 
-/** Whether two providers differ about a call. */
 function isDisputed({ calls }: Question, heard: readonly Heard[]): boolean {
   return calls.some((_, at) => {
     const said = saidOf(heard, at);
@@ -171,7 +167,6 @@ function isDisputed({ calls }: Question, heard: readonly Heard[]): boolean {
   });
 }
 
-/** What was said about one call, by host. */
 function saidOf(heard: readonly Heard[], at: number): Said[] {
   return heard.flatMap(({ entry, statements }) => {
     const statement = statements[at];
