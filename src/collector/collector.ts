@@ -126,7 +126,7 @@ interface LoopParts {
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 15_000;
 
-/** Runs a step again and again. Of consecutive failures the first is logged; they lengthen the pauses, never end it. */
+/** Runs a step again and again. The first of consecutive failures is logged. They lengthen pauses and end nothing. */
 async function runLoop({ log, signal, state }: CollectorContext, { loop, step, pause }: LoopParts): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
