@@ -6,7 +6,15 @@ import { plainText } from '../lib/untrusted.ts';
 import type { Dated, Upstream } from './client/client.ts';
 import { firstToAnswer } from './client/failure.ts';
 
-/** One search result. */
+/** One language edition; `lang` must be in WIKI_EDITIONS, titles are plain text with blanks. Null: no such article. */
+export interface Wiki {
+  search(lang: string, query: string, limit: number, signal?: AbortSignal): Promise<Dated<readonly WikiHit[]>>;
+  summary(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiSummary> | null>;
+  article(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiArticle> | null>;
+  /** The articles that a disambiguation page leads to, by title, at most fifty. */
+  meanings(lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]>;
+}
+
 interface WikiHit {
   readonly title: string;
   readonly description: string | null;
@@ -35,19 +43,23 @@ interface WikiArticle extends WikiPage {
   readonly text: string;
 }
 
-/** Reads one language edition; `lang` must be on the list of editions, titles are plain text with blanks. Null: no such article. */
-export interface Wiki {
-  search(lang: string, query: string, limit: number, signal?: AbortSignal): Promise<Dated<readonly WikiHit[]>>;
-  summary(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiSummary> | null>;
-  article(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiArticle> | null>;
-  /** The articles that a disambiguation page leads to, by title, at most fifty. */
-  meanings(lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]>;
+interface WikiMeaning {
+  readonly title: string;
+  readonly description: string | null;
+  readonly url: string;
+}
+
+/** A small image of a page. Its licence is its own. */
+interface Thumbnail {
+  readonly url: string;
+  /** In pixels; null when Wikipedia does not say. */
+  readonly width: number | null;
+  readonly height: number | null;
 }
 
 /** One of the widths that Wikimedia serves, and about that of the REST summary's. */
 const THUMBNAIL_PIXELS = 330;
 
-/** The question for an article's text and what stands beside it. */
 const ARTICLE = {
   prop: 'extracts|revisions|pageprops|description|pageimages',
   redirects: '1',
@@ -62,7 +74,10 @@ const ARTICLE = {
 /** The namespace of articles; talk, user and help pages are not sold. */
 const ARTICLES = 0;
 
-/** Wikipedia through its REST and action APIs. `origin` holds `{lang}` where the edition's name goes. */
+/**
+ * Wikipedia through its REST and action APIs. `origin` holds `{lang}` where the edition's name goes. Search asks the
+ * REST API, then the action API. Summaries come from the REST API, texts and meanings from the action API.
+ */
 export function createWiki(upstream: Upstream, origin: string): Wiki {
   const at = (lang: string, path: string) => `${origin.replace('{lang}', lang)}${path}`;
   const get = <T>(url: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
@@ -165,64 +180,14 @@ function articleOf(
   };
 }
 
-/** A flag of the action API: true, or in format version 1 an empty string. */
-function isSet(flag: boolean | string | undefined): boolean {
-  return flag !== undefined && flag !== false;
-}
-
-function required<T>(upstream: Upstream, answer: T | null | undefined, error?: unknown): T {
-  if (answer === null || answer === undefined) {
-    throw new UpstreamFailed(upstream.name, error ? 'refused the question' : 'answered without data');
-  }
-  return answer;
-}
-
-/** The plain text of an excerpt, without the marks around found words and with entities decoded. Null when it is empty. */
-function plain(html: string | null | undefined): string | null {
-  const text = decodeHTML((html ?? '').replace(/<[^>]*>/g, ''))
-    .replace(/\s+/g, ' ')
-    .trim();
-  return text === '' ? null : text;
-}
-
-/** The public address of an article, not that of a mirror. The title is encoded as MediaWiki does. */
-function articleUrl(lang: string, title: string): string {
-  const path = encodeURIComponent(title.replaceAll(' ', '_')).replace(/%(3A|2C|2F|3B|40|24)/g, decodeURIComponent);
-  return `https://${lang}.wikipedia.org/wiki/${path}`;
-}
-
-/** An article that a disambiguation page leads to. */
-interface WikiMeaning {
-  readonly title: string;
-  /** What it is, in a few words; null when its page has none. */
-  readonly description: string | null;
-  readonly url: string;
-}
-
 /** At most this many: one page of the action API. */
 export const MAX_MEANINGS = 50;
+/** Characters of a description. */
 const MAX_TEXT = 300;
 
-const page = z.object({
-  title: z.string(),
-  missing: z.union([z.boolean(), z.string()]).optional(),
-  description: z.string().optional(),
-});
-const linksSchema = z
-  .object({
-    error: z.object({ code: z.string() }).optional(),
-    batchcomplete: z.unknown().optional(),
-    query: z.object({ pages: z.array(page) }).optional(),
-  })
-  // A page without links has no `query`. Any other answer without it must not count as that.
-  .refine(
-    ({ error, batchcomplete, query }) => (error ?? batchcomplete ?? query) !== undefined,
-    'no answer to the query',
-  );
-
 /**
- * The articles that a page links to, by title: the meanings of a disambiguation page, and what it names beside them. One request of the action API
- * (https://www.mediawiki.org/wiki/API:Links, as a generator). `action` makes its URL.
+ * The articles that a page links to, by title: the meanings of a disambiguation page, and what it names beside them.
+ * One request (https://www.mediawiki.org/wiki/API:Links, as a generator); `action` makes its URL.
  */
 function createMeanings(upstream: Upstream, action: (lang: string, params: Record<string, string>) => string) {
   return async (lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]> => {
@@ -236,7 +201,7 @@ function createMeanings(upstream: Upstream, action: (lang: string, params: Recor
     });
     const data = await upstream.json({ url, ...(signal && { signal }) }, linksSchema);
     if (!data || data.error) throw new UpstreamFailed(upstream.name, 'refused the question');
-    const found = (data.query?.pages ?? []).filter(({ missing }) => missing === undefined || missing === false);
+    const found = (data.query?.pages ?? []).filter(({ missing }) => !isSet(missing));
     return found
       .map(({ title: name, description }) => ({
         title: name,
@@ -248,18 +213,36 @@ function createMeanings(upstream: Upstream, action: (lang: string, params: Recor
   };
 }
 
-/** A small image of a page. Its licence is its own. */
-interface Thumbnail {
-  readonly url: string;
-  /** In pixels; null when Wikipedia does not say. */
-  readonly width: number | null;
-  readonly height: number | null;
+/** A flag of the action API: true, or in format version 1 an empty string. */
+function isSet(flag: boolean | string | undefined): boolean {
+  return flag !== undefined && flag !== false;
+}
+
+function required<T>(upstream: Upstream, answer: T | null | undefined, error?: unknown): T {
+  if (answer === null || answer === undefined) {
+    throw new UpstreamFailed(upstream.name, error ? 'refused the question' : 'answered without data');
+  }
+  return answer;
+}
+
+/** The plain text of an excerpt, without the marks around found words. Null when it is empty. */
+function plain(html: string | null | undefined): string | null {
+  const text = decodeHTML((html ?? '').replace(/<[^>]*>/g, ''))
+    .replace(/\s+/g, ' ')
+    .trim();
+  return text === '' ? null : text;
+}
+
+/** The public address of an article, not that of a mirror. The title is encoded as MediaWiki does. */
+function articleUrl(lang: string, title: string): string {
+  const path = encodeURIComponent(title.replaceAll(' ', '_')).replace(/%(3A|2C|2F|3B|40|24)/g, decodeURIComponent);
+  return `https://${lang}.wikipedia.org/wiki/${path}`;
 }
 
 /** Wikimedia's addresses are shorter. */
 const MAX_URL = 1000;
 
-/** What Wikipedia's APIs send of it, each under names of its own. */
+/** What Wikipedia's APIs send of an image, each under names of its own. */
 interface Sent {
   readonly source?: string | undefined;
   readonly url?: string | undefined;
@@ -274,26 +257,6 @@ function readThumbnail(sent: Sent | null | undefined): Thumbnail | null {
   if (!sent || url.length > MAX_URL || !/^https?:/.test(url) || !URL.canParse(url)) return null;
   return { url, width: sent.width ?? null, height: sent.height ?? null };
 }
-
-/**
- * The subdomains of wikipedia.org that are open for reading and writing, from the Wikimedia Foundation's configuration of 2026-08-21
- * (dblists of operations/mediawiki-config). It is an allow-list, because the value becomes part of a host name.
- */
-const OPEN = `
-  ab ace ady af als alt am ami an ang ann anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc bcl bdr be be-tarask
-  bew bg bh bi bjn blk bm bn bo bol bpy br bs btm bug bxr ca cbk-zam cdo ce ceb ch chr chy ckb co crh cs csb cu cv cy da dag de dga din
-  diq dsb dtp dty dv dz ee el eml en eo es et eu ext fa fat ff fi fiu-vro fj fo fon fr frp frr fur fy ga gag gan gcr gd gl glk gn gom gor
-  got gpe gu guc gur guw gv ha hak haw he hi hif hr hsb ht hu hy hyw ia iba id ie ig igl ik ilo inh io is isv it iu ja jam jbo jv ka kaa
-  kab kai kaj kbd kbp kcg kg kge ki kk km kn knc ko koi krc ks ksh ku kus kv kw ky la lad lb lbe lez lfn lg li lij lld lmo ln lo lt ltg lv
-  mad mag mai map-bms mdf mg mhr mi min mk ml mn mni mnw mos mr mrj ms mt mwl my myv mzn nah nap nds nds-nl ne new nia nl nn no nov nqo nr
-  nrm nso nup nv ny oc olo om or os pa pag pam pap pcd pcm pdc pfl pi pl pms pnb pnt ppl ps pt pwn qu rki rm rmy rn ro roa-rup roa-tara
-  rsk ru rue rw sa sah sat sc scn sco sd se sg sh shi shn si simple sk skr sl sm smn sn so sq sr srn ss st stq su sv sw syl szl szy ta tay
-  tcy tdd te tet tg th ti tig tk tl tly tn to tok tpi tr trv ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh
-  xmf yi yo za zea zgh zh zh-classical zh-min-nan zh-yue zu
-`;
-
-/** Language editions that can be asked for: mostly language codes, some older names such as `simple` or `zh-min-nan`. */
-export const WIKI_EDITIONS: ReadonlySet<string> = new Set(OPEN.trim().split(/\s+/));
 
 /** An image beside a text. What cannot be read of it must not hide the text. */
 const thumbnail = z
@@ -325,6 +288,9 @@ const restSearchSchema = z.object({
 /** The action API's error, which comes with HTTP 200. */
 const error = z.object({ code: z.string() }).optional();
 
+/** True or absent in format version 2; an empty string or absent in version 1. */
+const flag = z.union([z.boolean(), z.string()]).optional();
+
 /** Action API, `list=search`. */
 const actionSearchSchema = z.object({
   error,
@@ -347,9 +313,8 @@ const summarySchema = z.object({
 const pageSchema = z.object({
   ns: z.int().optional(),
   title: z.string(),
-  /** True or absent in format version 2; an empty string or absent in version 1. */
-  missing: z.union([z.boolean(), z.string()]).optional(),
-  invalid: z.union([z.boolean(), z.string()]).optional(),
+  missing: flag,
+  invalid: flag,
   extract: z.string().optional(),
   description: z.string().optional().catch(undefined),
   thumbnail,
@@ -368,3 +333,43 @@ const articleSchema = z.object({
     })
     .optional(),
 });
+
+const page = z.object({
+  title: z.string(),
+  missing: flag,
+  description: z.string().optional(),
+});
+/** Action API, `generator=links`. */
+const linksSchema = z
+  .object({
+    error,
+    batchcomplete: z.unknown().optional(),
+    query: z.object({ pages: z.array(page) }).optional(),
+  })
+  // A page without links has no `query`. Any other answer without it must not count as that.
+  .refine(
+    ({ error, batchcomplete, query }) => (error ?? batchcomplete ?? query) !== undefined,
+    'no answer to the query',
+  );
+
+/**
+ * The subdomains of wikipedia.org that are open for reading and writing (dblists of operations/mediawiki-config,
+ * 2026-08-21): language codes, and older names such as `simple`. An allow-list, because it becomes part of a host name.
+ */
+const OPEN = `
+  ab ace ady af als alt am ami an ang ann anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc
+  bcl bdr be be-tarask bew bg bh bi bjn blk bm bn bo bol bpy br bs btm bug bxr ca cbk-zam cdo ce ceb ch chr chy ckb co
+  crh cs csb cu cv cy da dag de dga din diq dsb dtp dty dv dz ee el eml en eo es et eu ext fa fat ff fi fiu-vro fj fo
+  fon fr frp frr fur fy ga gag gan gcr gd gl glk gn gom gor got gpe gu guc gur guw gv ha hak haw he hi hif hr hsb ht
+  hu hy hyw ia iba id ie ig igl ik ilo inh io is isv it iu ja jam jbo jv ka kaa kab kai kaj kbd kbp kcg kg kge ki kk
+  km kn knc ko koi krc ks ksh ku kus kv kw ky la lad lb lbe lez lfn lg li lij lld lmo ln lo lt ltg lv mad mag mai
+  map-bms mdf mg mhr mi min mk ml mn mni mnw mos mr mrj ms mt mwl my myv mzn nah nap nds nds-nl ne new nia nl nn no
+  nov nqo nr nrm nso nup nv ny oc olo om or os pa pag pam pap pcd pcm pdc pfl pi pl pms pnb pnt ppl ps pt pwn qu rki
+  rm rmy rn ro roa-rup roa-tara rsk ru rue rw sa sah sat sc scn sco sd se sg sh shi shn si simple sk skr sl sm smn sn
+  so sq sr srn ss st stq su sv sw syl szl szy ta tay tcy tdd te tet tg th ti tig tk tl tly tn to tok tpi tr trv ts tt
+  tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi yo za zea zgh zh zh-classical
+  zh-min-nan zh-yue zu
+`;
+
+/** Language editions that can be asked for. */
+export const WIKI_EDITIONS: ReadonlySet<string> = new Set(OPEN.trim().split(/\s+/));

@@ -5,12 +5,11 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Upstream } from '../client/client.ts';
 import { parseJson } from '../client/exchange.ts';
 
-/** The answer of the registry that is responsible for a domain. */
 export interface RdapAnswer {
-  /** Host of the server that was asked. */
+  /** The host that was asked. */
   readonly registry: string;
   readonly url: string;
-  /** Null when the registry has no record of the name. The name may still not be free: reserved names have no record either. */
+  /** Null when the registry has no record. The name may still not be free: reserved names have no record either. */
   readonly registration: Registration | null;
   /** Whether IANA's list names that server as the one responsible. */
   readonly vouched: boolean;
@@ -18,13 +17,30 @@ export interface RdapAnswer {
   readonly retrievedAtMs: number;
 }
 
-/** Registration data of domain names. */
+/** A registration as the registry reports it. A field that it omits or redacts is null. Times are Unix seconds. */
+interface Registration {
+  readonly registrar: { readonly name: string | null; readonly ianaId: string | null } | null;
+  readonly createdAt: number | null;
+  readonly updatedAt: number | null;
+  readonly expiresAt: number | null;
+  readonly status: string[] | null;
+  readonly nameServers: string[] | null;
+  readonly dnssecSigned: boolean | null;
+  /** URL of the registry's terms of use. */
+  readonly termsUrl: string | null;
+}
+
 export interface Rdap {
   /** The registry's answer for a registrable domain in ASCII; null when its registry publishes no RDAP. */
   domain(domain: string, signal?: AbortSignal): Promise<RdapAnswer | null>;
 }
 
-/** RDAP through the server that the bootstrap names. Only the registry is asked. The registrar's record would add only latency and personal data. */
+/**
+ * What a domain's registry says of it, over RDAP:
+ * 1. IANA's list names the registry's server. It is read once a day; a shipped copy stands in for it.
+ * 2. That server is asked. The registrar is not: its record would add only latency and personal data.
+ * 3. The record is read. A record of another name is refused.
+ */
 export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
   return {
     async domain(domain, signal) {
@@ -45,6 +61,17 @@ export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
   };
 }
 
+interface RdapServer {
+  readonly url: string;
+  /** Whether IANA's list names it. */
+  readonly vouched: boolean;
+}
+
+interface RdapBootstrap {
+  /** Null when the registry publishes no RDAP. Rejects with UpstreamFailed when only the shipped copy could say so. */
+  serverFor(domain: string, signal?: AbortSignal): Promise<RdapServer | null>;
+}
+
 /** RFC 9224: each service is the list of its top-level domains and the list of its base URLs. */
 const bootstrapSchema = z.object({
   publication: z.string(),
@@ -56,22 +83,7 @@ const FRESH_MS = 24 * 3_600_000;
 /** After a failed read the current copy is used for this time, so that not every call waits for a dead host. */
 const RETRY_MS = 10 * 60_000;
 
-/** A registry's server; `vouched` is true when IANA's list names it. */
-interface RdapServer {
-  readonly url: string;
-  readonly vouched: boolean;
-}
-
-/** Finds the server that answers for a domain name. */
-interface RdapBootstrap {
-  /** Null when the registry publishes no RDAP. Rejects with UpstreamFailed when this is unknown, because only the shipped copy is available. */
-  serverFor(domain: string, signal?: AbortSignal): Promise<RdapServer | null>;
-}
-
-/**
- * IANA's list of RDAP servers, read once a day. After a failure the last good copy is used, and before the first read a shipped copy.
- * `url` is the file's URL.
- */
+/** IANA's list at `url`, read once a day. After a failure the last good copy is used, or else the shipped one. */
 export function createRdapBootstrap(upstream: Upstream, url: string, clock: Clock): RdapBootstrap {
   let servers: ServersByTld | null = null;
   // Invariant: the file is not asked for before this time, whether the last read failed or not.
@@ -134,8 +146,8 @@ const link = z.object({ href: z.string().optional() });
 const property = z.tuple([z.string(), z.unknown(), z.string(), z.unknown()], z.unknown());
 
 /**
- * The used fields of RFC 9083's domain object. Contacts of persons are left out, because we do not publish them.
- * Most fields accept the variants that registries send. The object class must be `domain`.
+ * The used fields of RFC 9083's domain object, in the variants that registries send. Its class must be `domain`.
+ * Contacts of persons are left out, because we do not publish them.
  */
 export const rdapDomainSchema = z.object({
   objectClassName: z.string().regex(/^domain$/i),
@@ -161,19 +173,6 @@ export const rdapDomainSchema = z.object({
 });
 type RdapDomain = z.output<typeof rdapDomainSchema>;
 
-/** A registration as the registry reports it. A field that it omits or redacts is null. Times are Unix seconds. */
-interface Registration {
-  readonly registrar: { readonly name: string | null; readonly ianaId: string | null } | null;
-  readonly createdAt: number | null;
-  readonly updatedAt: number | null;
-  readonly expiresAt: number | null;
-  readonly status: string[] | null;
-  readonly nameServers: string[] | null;
-  readonly dnssecSigned: boolean | null;
-  /** URL of the registry's terms of use. */
-  readonly termsUrl: string | null;
-}
-
 /** Whether the record is of the given domain (ASCII). Registries write names in any letter case. */
 export function isRecordOf(domain: string, { ldhName, unicodeName }: RdapDomain): boolean {
   const name = ldhName ?? unicodeName;
@@ -192,16 +191,6 @@ export function registrationOf(record: RdapDomain): Registration {
     dnssecSigned: record.secureDNS?.delegationSigned ?? null,
     termsUrl: termsOf(record),
   };
-}
-
-/** The value as text. Null when it is empty or says that it is redacted, as RFC 9537 allows. */
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' && value.trim() !== '' && !/\bredacted\b/i.test(value) ? value.trim() : null;
-}
-
-function filled(values: readonly string[] | undefined): string[] | null {
-  const kept = values?.map(textOf).filter((value) => value !== null) ?? [];
-  return kept.length > 0 ? [...new Set(kept)] : null;
 }
 
 function registrarOf({ entities = [] }: RdapDomain): Registration['registrar'] {
@@ -229,6 +218,16 @@ function eventAt({ events = [] }: RdapDomain, action: string): number | null {
   return known.length > 0 ? Math.max(...known) : null;
 }
 
+function filled(values: readonly string[] | undefined): string[] | null {
+  const kept = values?.map(textOf).filter((value) => value !== null) ?? [];
+  return kept.length > 0 ? [...new Set(kept)] : null;
+}
+
+/** The value as text. Null when it is empty or says that it is redacted, as RFC 9537 allows. */
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value.trim() !== '' && !/\bredacted\b/i.test(value) ? value.trim() : null;
+}
+
 function termsOf({ notices = [] }: RdapDomain): string | null {
   const notice = notices.find(({ title = '' }) => /\b(terms|legal|copyright)\b/i.test(title));
   const href = notice?.links?.find((candidate) => /^https?:\/\/\S+$/.test(candidate.href ?? ''))?.href;
@@ -236,68 +235,36 @@ function termsOf({ notices = [] }: RdapDomain): string | null {
 }
 
 /**
- * RDAP servers by the top-level domains that they answer for, as IANA's bootstrap file (https://data.iana.org/rdap/dns.json) named them on 2025-11-06:
- * every country code of that file and its most used generic names. It is used only until the file itself has been read, so it is not complete.
+ * RDAP servers by the top-level domains that they answer for (for `{tld}` the domain is put in), from IANA's
+ * bootstrap file of 2025-11-06 (https://data.iana.org/rdap/dns.json): every country code in it and its most
+ * used generic names. It is used only until the file itself has been read, so it is not complete.
  */
 const OF_IANA: Readonly<Record<string, string>> = {
-  'https://rdap.verisign.com/com/v1/': 'com',
-  'https://rdap.verisign.com/net/v1/': 'net',
+  'https://rdap.verisign.com/{tld}/v1/': 'com net',
   'https://rdap.publicinterestregistry.org/rdap/': 'org',
   'https://rdap.identitydigital.services/rdap/': 'info mobi pro live life world today asia travel aero ai bm mu',
-  'https://rdap.nic.biz/': 'biz',
-  'https://tld-rdap.verisign.com/name/v1/': 'name',
-  'https://rdap.centralnic.com/xyz/': 'xyz',
-  'https://rdap.centralnic.com/online/': 'online',
-  'https://rdap.centralnic.com/site/': 'site',
+  'https://rdap.nic.{tld}/':
+    'biz club vip paris cat tel museum bank ad ar cm cr cv cx cz fr gs hn ht ly ml ms nf pg pm re sd ss tf tv ' +
+    'vi wf yt zm',
+  'https://tld-rdap.verisign.com/{tld}/v1/': 'name cc',
+  'https://rdap.centralnic.com/{tld}/': 'xyz online site store tech icu fun space website art london fm fo gd pw vg',
   'https://rdap.gmoregistry.net/rdap/': 'shop',
-  'https://rdap.centralnic.com/store/': 'store',
   'https://rdap.zdnsgtld.com/top/': 'top',
   'https://pubapi.registry.google/rdap/': 'app dev page new',
-  'https://rdap.registry.cloud/rdap/': 'cloud',
-  'https://rdap.centralnic.com/tech/': 'tech',
-  'https://rdap.nic.club/': 'club',
-  'https://rdap.nic.vip/': 'vip',
-  'https://rdap.centralnic.com/icu/': 'icu',
-  'https://rdap.centralnic.com/fun/': 'fun',
-  'https://rdap.centralnic.com/space/': 'space',
-  'https://rdap.centralnic.com/website/': 'website',
+  'https://rdap.registry.{tld}/rdap/': 'cloud coop',
   'https://rdap.tucowsregistry.net/rdap/': 'link click',
   'https://rdap.blog.fury.ca/rdap/': 'blog',
-  'https://rdap.centralnic.com/art/': 'art',
   'https://rdap.flexireg.net/': 'moscow',
-  'https://rdap.centralnic.com/london/': 'london',
   'https://rdap.nic.berlin/v1/': 'berlin',
-  'https://rdap.nic.paris/': 'paris',
-  'https://rdap.nic.cat/': 'cat',
-  'https://rdap.nominet.uk/jobs/': 'jobs',
-  'https://rdap.nic.tel/': 'tel',
-  'https://rdap.registry.coop/rdap/': 'coop',
-  'https://rdap.nic.museum/': 'museum',
+  'https://rdap.nominet.uk/{tld}/': 'jobs pn uk',
   'https://rdap.iana.org/': 'int',
   'https://rdap.eco.fury.ca/rdap/': 'eco',
-  'https://rdap.nic.bank/': 'bank',
   'https://api.rdap.nic.xn--p1acf/': 'xn--p1acf',
-  'https://rdap.nic.ad/': 'ad',
-  'https://rdap.nic.ar/': 'ar',
   'https://rdap.registro.br/': 'br',
   'https://rdap.ca.fury.ca/rdap/': 'ca',
-  'https://tld-rdap.verisign.com/cc/v1/': 'cc',
-  'https://rdap.nic.cm/': 'cm',
-  'https://rdap.nic.cr/': 'cr',
-  'https://rdap.nic.cv/': 'cv',
-  'https://rdap.nic.cx/': 'cx',
-  'https://rdap.nic.cz/': 'cz',
-  'https://rdap.registry.ec/': 'ec',
+  'https://rdap.registry.{tld}/': 'ec gy',
   'https://rdap.fi/rdap/rdap/': 'fi',
   'https://www.rdap.fj/': 'fj',
-  'https://rdap.centralnic.com/fm/': 'fm',
-  'https://rdap.centralnic.com/fo/': 'fo',
-  'https://rdap.nic.fr/': 'fr',
-  'https://rdap.centralnic.com/gd/': 'gd',
-  'https://rdap.nic.gs/': 'gs',
-  'https://rdap.registry.gy/': 'gy',
-  'https://rdap.nic.hn/': 'hn',
-  'https://rdap.nic.ht/': 'ht',
   'https://rdap.pandi.id/rdap/': 'id',
   'https://rdap.nixiregistry.in/rdap/': 'in',
   'https://rdap.isnic.is/rdap/': 'is',
@@ -305,56 +272,34 @@ const OF_IANA: Readonly<Record<string, string>> = {
   'http://rdap.cctld.kg/': 'kg',
   'https://whois.kyregistry.ky/rdap/': 'ky',
   'https://rdap.lbdr.org.lb/': 'lb',
-  'https://rdap.nic.ly/': 'ly',
   'http://rdap.nic.mg/': 'mg',
-  'https://rdap.nic.ml/': 'ml',
-  'https://rdap.nic.ms/': 'ms',
   'https://keetmans.omadhina.co.na/': 'na',
-  'https://rdap.nic.nf/': 'nf',
   'https://rdap.sidn.nl/': 'nl',
   'https://rdap.norid.no/': 'no',
-  'https://rdap.nic.pg/': 'pg',
   'https://rdap.dns.pl/': 'pl',
-  'https://rdap.nic.pm/': 'pm',
-  'https://rdap.nominet.uk/pn/': 'pn',
-  'https://rdap.centralnic.com/pw/': 'pw',
-  'https://rdap.nic.re/': 're',
   'https://rdap.ricta.org.rw/': 'rw',
-  'https://rdap.nic.sd/': 'sd',
   'https://rdap.register.si/': 'si',
   'https://whois.sr/rdap/': 'sr',
-  'https://rdap.nic.ss/': 'ss',
-  'https://rdap.nic.tf/': 'tf',
   'https://rdap.thains.co.th/': 'th',
   'https://rdap.tonicregistry.to/rdap/': 'to',
-  'https://rdap.nic.tv/': 'tv',
   'https://ccrdap.twnic.tw/tw/': 'tw',
   'https://whois.tznic.or.tz/rdap/': 'tz',
   'https://rdap.hostmaster.ua/': 'ua',
-  'https://rdap.nominet.uk/uk/': 'uk',
   'https://rdap.cctld.uz/': 'uz',
-  'https://rdap.centralnic.com/vg/': 'vg',
-  'https://rdap.nic.vi/': 'vi',
-  'https://rdap.nic.wf/': 'wf',
   'https://rdap.y.net.ye/': 'ye',
-  'https://rdap.nic.yt/': 'yt',
-  'https://rdap.nic.zm/': 'zm',
 };
 
 /**
- * Registries that answer RDAP but are not in IANA's file (lists of the whoisit project, 2026-01, and of case/rdap-cctld-ts, 2025-11).
- * They may no longer be responsible, so "no such name" from them proves nothing.
+ * Registries that answer RDAP but are not in IANA's file (lists of the whoisit project, 2026-01, and of
+ * case/rdap-cctld-ts, 2025-11). They may no longer be responsible, so "no such name" from them proves nothing.
  */
 const UNLISTED: Readonly<Record<string, string>> = {
   'https://rdap.identitydigital.services/rdap/': 'ac ag bz io lc me mn pr sc sh vc',
-  'https://rdap.centralnic.com/bh/': 'bh',
-  'https://rdap.centralnic.com/gl/': 'gl',
-  'https://rdap.nic.ch/': 'ch',
-  'https://rdap.nic.li/': 'li',
+  'https://rdap.centralnic.com/{tld}/': 'bh gl',
+  'https://rdap.nic.{tld}/': 'ch li us',
   'https://rdap.registry.co/co/': 'co',
   'https://rdap.denic.de/': 'de',
   'https://rdap.mynic.my/rdap/': 'my',
-  'https://rdap.nic.us/': 'us',
 };
 
 /** Base URL by top-level domain. */
@@ -367,5 +312,9 @@ export const SHIPPED_SERVERS: ServersByTld = invert(OF_IANA);
 export const UNLISTED_SERVERS: ServersByTld = invert(UNLISTED);
 
 function invert(servers: Readonly<Record<string, string>>): ServersByTld {
-  return new Map(Object.entries(servers).flatMap(([url, tlds]) => tlds.split(' ').map((tld) => [tld, url] as const)));
+  return new Map(
+    Object.entries(servers).flatMap(([url, tlds]) =>
+      tlds.split(' ').map((tld) => [tld, url.replace('{tld}', tld)] as const),
+    ),
+  );
 }

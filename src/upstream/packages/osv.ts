@@ -5,11 +5,24 @@ import { secondsOf } from '../../lib/clock.ts';
 import type { Upstream } from '../client/client.ts';
 import { type CompareVersions, ECOSYSTEMS, type EcosystemName, sortVersions } from './ecosystems.ts';
 
-/** The severity of a vulnerability; each part is null when no record states it. */
-interface Severity {
-  readonly label: SeverityLabel | null;
-  readonly score: number | null;
-  readonly vector: string | null;
+/** A package, with one version or all. Name and version are in the normalised form of `ECOSYSTEMS`. */
+export interface OsvQuestion {
+  readonly ecosystem: EcosystemName;
+  readonly name: string;
+  readonly version: string | null;
+}
+
+export interface Osv {
+  /** Each vulnerability once, newest first. Empty also when OSV does not know the package. */
+  advisories(question: OsvQuestion, signal?: AbortSignal): Promise<OsvAnswer>;
+}
+
+export interface OsvAnswer {
+  readonly advisories: Advisory[];
+  /** Whether an advisory names the package, and lists the asked version. It proves that they exist or once did. */
+  readonly isNamed: boolean;
+  readonly url: string;
+  readonly retrievedAtMs: number;
 }
 
 /** One flaw of the asked package. */
@@ -27,15 +40,153 @@ interface Advisory {
   readonly modifiedAt: number | null;
 }
 
-/** Bounds the answer. Some records list thousands of versions, and have ranges beside them. */
+/** The severity of a vulnerability; each part is null when no record states it. */
+interface Severity {
+  readonly label: SeverityLabel | null;
+  readonly score: number | null;
+  readonly vector: string | null;
+}
+
+/** The versions from `introduced` on, up to `fixed` (exclusive) or `lastAffected` (inclusive). */
+interface AffectedRange {
+  /** Null: from the first version on. */
+  readonly introduced: string | null;
+  /** Null: no fix is known. */
+  readonly fixed: string | null;
+  /** Stated by some records instead of a fix. */
+  readonly lastAffected: string | null;
+}
+
+/** OSV ends a page after 1000 records or 20 s (https://google.github.io/osv.dev/post-v1-query/). No package has 1000. */
+const MAX_PAGES = 10;
+
+/**
+ * The vulnerabilities of a package, by OSV.dev's query API.
+ * 1. All pages of the answer are read, or the call fails: a part of the advisories would look complete.
+ * 2. Withdrawn records are left out. Records of one vulnerability, from several databases, become one advisory.
+ * 3. Each advisory states its severity, the versions that fix it and the versions that it affects.
+ */
+export function createOsv(upstream: Upstream, baseUrl: string): Osv {
+  async function readPages(query: Record<string, unknown>, signal?: AbortSignal) {
+    const records: OsvRecord[] = [];
+    let token: string | undefined;
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const body = JSON.stringify({ ...query, ...(token && { page_token: token }) });
+      const headers = { 'content-type': 'application/json' };
+      const request = { url: `${baseUrl}/v1/query`, method: 'POST' as const, headers, body, ...(signal && { signal }) };
+      const page = await upstream.jsonDated(request, pageSchema);
+      // OSV uses 404 for single records only. A query without a result gives an empty object.
+      if (!page) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
+      records.push(...page.data.vulns);
+      token = page.data.next_page_token || undefined;
+      if (token === undefined) return { records, url: page.url, retrievedAtMs: page.retrievedAtMs };
+    }
+    throw new UpstreamFailed(upstream.name, `answered more than ${MAX_PAGES} pages`);
+  }
+
+  return {
+    async advisories(question, signal) {
+      const { ecosystem, name, version } = question;
+      const asked = { name, ecosystem: ECOSYSTEMS[ecosystem].osv };
+      const { records, ...read } = await readPages({ package: asked, ...(version !== null && { version }) }, signal);
+      const advisories = readAdvisories(records, question);
+      const isNamed = advisories.some((one) => version === null || one.affectedVersions.length > 0);
+      return { advisories, isNamed, ...read };
+    },
+  };
+}
+
+const event = z.object({
+  introduced: z.string().optional(),
+  fixed: z.string().optional(),
+  last_affected: z.string().optional(),
+});
+const severity = z.object({ type: z.string(), score: z.string() });
+const affected = z.object({
+  package: z.object({ ecosystem: z.string(), name: z.string() }).optional(),
+  ranges: z.array(z.object({ type: z.string(), events: z.array(event) })).default([]),
+  // A list that cannot be read is no list: the ranges beside it say more.
+  versions: z.array(z.string()).catch([]),
+  severity: z.array(severity).default([]),
+});
+/**
+ * The fields of an OSV record that we read (https://ossf.github.io/osv-schema/, 1.7.5). Times are parsed later and
+ * `database_specific` is not checked, so that one odd record does not hide the other advisories.
+ */
+export const recordSchema = z.object({
+  id: z.string(),
+  aliases: z.array(z.string()).default([]),
+  summary: z.string().optional(),
+  published: z.unknown().optional(),
+  modified: z.unknown().optional(),
+  withdrawn: z.string().optional(),
+  severity: z.array(severity).default([]),
+  affected: z.array(affected).default([]),
+  database_specific: z.unknown().optional(),
+});
+type OsvRecord = z.output<typeof recordSchema>;
+type OsvEvent = z.output<typeof event>;
+
+const pageSchema = z
+  .looseObject({ vulns: z.array(recordSchema).default([]), next_page_token: z.string().optional() })
+  // An empty object means that nothing is known. Any other answer without the expected fields must not count as that.
+  .refine(
+    (page) => page.vulns.length > 0 || page.next_page_token !== undefined || isEmpty(page),
+    'neither a page nor empty',
+  );
+
+function isEmpty(page: Record<string, unknown>): boolean {
+  return Object.keys(page).every((key) => key === 'vulns');
+}
+
+/** Listed versions of an advisory. Some records list thousands, and have ranges beside them. */
 export const MAX_VERSIONS = 200;
 
-/** OSV's records as one advisory for each vulnerability, newest first. Withdrawn records are left out before merging. */
+/** OSV's records as one advisory for each vulnerability, newest first. Withdrawn records are left out. */
 export function readAdvisories(records: readonly OsvRecord[], asked: OsvQuestion): Advisory[] {
   const flaws = mergeByAlias(records.filter(({ withdrawn }) => !withdrawn));
   return flaws
     .map((flaw) => readAdvisory(flaw, asked))
     .sort((a, b) => (b.publishedAt ?? 0) - (a.publishedAt ?? 0) || (a.id < b.id ? -1 : 1));
+}
+
+/** One vulnerability under all its names. */
+export interface Flaw<T> {
+  /** The name that most buyers know: GitHub's, else the CVE number, else the first record's own. */
+  readonly id: string;
+  /** All other names, sorted. */
+  readonly aliases: string[];
+  /** Its records, the one called `id` first. */
+  readonly records: readonly T[];
+}
+
+/**
+ * Merges the records that share an id or an alias, directly or through others: aliases are symmetric and transitive
+ * (https://ossf.github.io/osv-schema/#aliases-field). GitHub, PyPA, Go and RustSec each publish a record of their own.
+ */
+export function mergeByAlias<T extends Pick<Advisory, 'id' | 'aliases'>>(records: readonly T[]): Flaw<T>[] {
+  const groups = new Map<string, Set<T>>();
+  for (const record of records) {
+    const names = [record.id, ...record.aliases];
+    const joined = new Set<T>();
+    for (const name of names) for (const other of groups.get(name) ?? []) joined.add(other);
+    joined.add(record);
+    for (const member of joined) for (const name of [member.id, ...member.aliases]) groups.set(name, joined);
+  }
+  return [...new Set(groups.values())].map((group) => asFlaw([...group]));
+}
+
+function asFlaw<T extends Pick<Advisory, 'id' | 'aliases'>>(group: readonly T[]): Flaw<T> {
+  const records = [...group].sort((a, b) => rank(a.id) - rank(b.id));
+  const id = records[0]?.id ?? '';
+  const names = new Set(records.flatMap((record) => [record.id, ...record.aliases]));
+  names.delete(id);
+  return { id, aliases: [...names].sort(), records };
+}
+
+function rank(id: string): number {
+  if (id.startsWith('GHSA-')) return 0;
+  return id.startsWith('CVE-') ? 1 : 2;
 }
 
 function readAdvisory({ id, aliases, records }: Flaw<OsvRecord>, asked: OsvQuestion): Advisory {
@@ -59,8 +210,8 @@ function readAdvisory({ id, aliases, records }: Flaw<OsvRecord>, asked: OsvQuest
 const VECTOR_TYPES = ['CVSS_V4', 'CVSS_V3'];
 
 /**
- * The label is the publishing database's, else the score's. A record may disagree with its own vector, so both are reported.
- * The first record that states either is used; GitHub's record comes first.
+ * The label is the publishing database's, else the score's. A record may disagree with its own vector, so both are
+ * reported. The first record that states either is used; GitHub's comes first.
  */
 function severityOf(records: readonly OsvRecord[], asked: OsvQuestion): Severity {
   const scored = records.map((record) => vectorOf(record, asked)).find((found) => found !== null);
@@ -99,27 +250,55 @@ function statedLabel(databaseSpecific: unknown): SeverityLabel | null {
   return STATED[String(databaseSpecific.severity).toUpperCase()] ?? null;
 }
 
-interface Asked {
-  readonly ecosystem: EcosystemName;
-  readonly name: string;
-  readonly version: string | null;
+/** CVSS's qualitative ratings (v3.1 section 5, v4.0 section 6), in lower case. */
+export const SEVERITY_LABELS = ['none', 'low', 'medium', 'high', 'critical'] as const;
+type SeverityLabel = (typeof SEVERITY_LABELS)[number];
+
+export function labelOfScore(score: number): SeverityLabel {
+  if (score === 0) return 'none';
+  if (score < 4) return 'low';
+  if (score < 7) return 'medium';
+  return score < 9 ? 'high' : 'critical';
 }
 
-/** The parts of a record about the given package: one record may hold several packages. */
-function affectedParts(record: OsvRecord, { ecosystem, name }: Asked) {
-  const rules = ECOSYSTEMS[ecosystem];
-  return record.affected.filter((part) => {
-    // A suffix after a colon names a variant of the ecosystem, such as another repository.
-    if (part.package?.ecosystem.split(':')[0] !== rules.osv) return false;
-    return (rules.name(part.package.name) ?? part.package.name) === name;
-  });
+// Node cannot detect this CommonJS bundle's named exports, so they are read from the default export.
+const { Cvss3P0, Cvss3P1, Cvss4P0 } = cvss;
+
+/** Longer than any valid vector. The library's time grows with the text. */
+const MAX_VECTOR = 400;
+
+/**
+ * The score of a CVSS v3.0, v3.1 or v4.0 vector; null for one that is invalid or lacks a base metric. v3 gives the base
+ * score; v4 has one score, which takes in threat and environment where the vector states them. OSV scores alike.
+ */
+export function scoreVector(vector: string): number | null {
+  if (vector.length > MAX_VECTOR) return null;
+  try {
+    const score = calculate(vector);
+    return typeof score === 'number' && score >= 0 && score <= 10 ? score : null;
+  } catch {
+    // Published records contain malformed vectors, and the library throws plain errors for some of them.
+    return null;
+  }
+}
+
+function calculate(vector: string): number | undefined {
+  // The library accepts any version's text and fills in missing metrics, so both are checked here.
+  if (vector.startsWith('CVSS:4.0/')) {
+    const cvss = new Cvss4P0(vector);
+    return cvss.isBaseFullyDefined() ? cvss.calculateScores().overall : undefined;
+  }
+  const V3 = { 'CVSS:3.1/': Cvss3P1, 'CVSS:3.0/': Cvss3P0 }[vector.slice(0, 9)];
+  if (!V3) return undefined;
+  const cvss = new V3(vector);
+  return cvss.isBaseFullyDefined() ? cvss.calculateScores().base : undefined;
 }
 
 /**
- * The versions that fix the vulnerability, ascending; empty when none is known.
- * For a given version it is the fix of its own release line, or the fixes above it when that line has none. Commits (GIT ranges) are ignored.
+ * The versions that fix the vulnerability, ascending; empty when none is known. For a given version: the fix of its own
+ * release line, or the fixes above it when that line has none.
  */
-export function fixesOf(records: readonly OsvRecord[], asked: Asked): string[] {
+export function fixesOf(records: readonly OsvRecord[], asked: OsvQuestion): string[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
   const ranges = versionEvents(records, asked);
   const all = sortVersions(
@@ -133,8 +312,18 @@ export function fixesOf(records: readonly OsvRecord[], asked: Asked): string[] {
   return all.filter((fix) => (compare(fix, version) ?? 1) > 0);
 }
 
-/** The versions that are affected: each range once, ascending where they can be compared, and for a given version only ranges that hold it, or may hold it when the order is unknown. */
-export function affectedRanges(records: readonly OsvRecord[], asked: Asked): AffectedRange[] {
+/** The fix that ends the range with this version; null when there is no range or no fix, or the order is unknown. */
+function fixOnLine(events: readonly OsvEvent[], version: string, compare: CompareVersions): string | null {
+  const sides = rangesOf(events, compare).map((range) => ({ range, held: holds(range, version, compare) }));
+  if (sides.some(({ held }) => held === null)) return null;
+  return sides.find(({ held }) => held)?.range.fixed ?? null;
+}
+
+/**
+ * The affected ranges, each once, ascending where they can be compared. For a given version: only ranges that hold it,
+ * or may hold it because the order is unknown.
+ */
+export function affectedRanges(records: readonly OsvRecord[], asked: OsvQuestion): AffectedRange[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
   const { version } = asked;
   const ranges = versionEvents(records, asked).flatMap((events) => rangesOf(events, compare));
@@ -145,8 +334,8 @@ export function affectedRanges(records: readonly OsvRecord[], asked: Asked): Aff
     .sort((a, b) => orderOf(compare)(start(a), start(b)) ?? 0);
 }
 
-/** The versions that the records list one by one, each once, in their order; for a given version that one, if it is listed. */
-export function affectedVersions(records: readonly OsvRecord[], asked: Asked): string[] {
+/** The versions that the records list one by one, each once; for a given version that one, if it is listed. */
+export function affectedVersions(records: readonly OsvRecord[], asked: OsvQuestion): string[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
   const { version } = asked;
   const listed = records.flatMap((record) => affectedParts(record, asked)).flatMap(({ versions }) => versions);
@@ -154,30 +343,23 @@ export function affectedVersions(records: readonly OsvRecord[], asked: Asked): s
   return [...new Set(listed.filter(isAsked))];
 }
 
-/** The events of each range of versions of the package. Ranges of commits are left out. */
-function versionEvents(records: readonly OsvRecord[], asked: Asked): OsvEvent[][] {
+/** The parts of a record about the given package: one record may hold several packages. */
+function affectedParts(record: OsvRecord, { ecosystem, name }: OsvQuestion) {
+  const rules = ECOSYSTEMS[ecosystem];
+  return record.affected.filter((part) => {
+    // A suffix after a colon names a variant of the ecosystem, such as another repository.
+    if (part.package?.ecosystem.split(':')[0] !== rules.osv) return false;
+    return (rules.name(part.package.name) ?? part.package.name) === name;
+  });
+}
+
+/** The events of each range of versions of the package. Ranges of commits (GIT) are left out. */
+function versionEvents(records: readonly OsvRecord[], asked: OsvQuestion): OsvEvent[][] {
   return records
     .flatMap((record) => affectedParts(record, asked))
     .flatMap((part) => part.ranges)
     .filter((range) => range.type !== 'GIT')
     .map((range) => range.events);
-}
-
-/** The fix that ends the range with this version. Null when no range holds it, when the range has no fix, or when the order is unknown. */
-function fixOnLine(events: readonly OsvEvent[], version: string, compare: CompareVersions): string | null {
-  const sides = rangesOf(events, compare).map((range) => ({ range, held: holds(range, version, compare) }));
-  if (sides.some(({ held }) => held === null)) return null;
-  return sides.find(({ held }) => held)?.range.fixed ?? null;
-}
-
-/** The versions from `introduced` on, up to `fixed` (exclusive) or `lastAffected` (inclusive). */
-interface AffectedRange {
-  /** null: from the first version on. */
-  readonly introduced: string | null;
-  /** null: no fix is known. */
-  readonly fixed: string | null;
-  /** The last affected version, where the record states that instead of a fix. */
-  readonly lastAffected: string | null;
 }
 
 /** OSV's name for the very first version. It comes before every version, such as 0.0.0-alpha. */
@@ -216,199 +398,7 @@ function shown(introduced: string): string | null {
   return introduced === FIRST ? null : introduced;
 }
 
-/** Compares two versions of OSV's events: its first version comes before all others, the rest by the ecosystem's rules. */
+/** Compares versions of OSV's events: FIRST comes before all others, the rest follow the ecosystem's rules. */
 function orderOf(compare: CompareVersions): CompareVersions {
   return (a, b) => (a === FIRST ? -Number(b !== FIRST) : b === FIRST ? 1 : compare(a, b));
-}
-
-const event = z.object({
-  introduced: z.string().optional(),
-  fixed: z.string().optional(),
-  last_affected: z.string().optional(),
-});
-
-const severity = z.object({ type: z.string(), score: z.string() });
-
-const affected = z.object({
-  package: z.object({ ecosystem: z.string(), name: z.string() }).optional(),
-  ranges: z.array(z.object({ type: z.string(), events: z.array(event) })).default([]),
-  // A list that cannot be read is no list: the ranges beside it say more.
-  versions: z.array(z.string()).catch([]),
-  severity: z.array(severity).default([]),
-});
-
-/**
- * The fields of an OSV record that we read (https://ossf.github.io/osv-schema/, 1.7.5). Times are parsed later and `database_specific` is not
- * checked, so that one odd record does not hide the other advisories of a package.
- */
-export const recordSchema = z.object({
-  id: z.string(),
-  aliases: z.array(z.string()).default([]),
-  summary: z.string().optional(),
-  published: z.unknown().optional(),
-  modified: z.unknown().optional(),
-  withdrawn: z.string().optional(),
-  severity: z.array(severity).default([]),
-  affected: z.array(affected).default([]),
-  database_specific: z.unknown().optional(),
-});
-
-type OsvRecord = z.output<typeof recordSchema>;
-type OsvEvent = z.output<typeof event>;
-
-export interface Osv {
-  /** Every advisory that is not withdrawn, each vulnerability once, newest first. Empty also when OSV does not know the package. */
-  advisories(question: OsvQuestion, signal?: AbortSignal): Promise<OsvAnswer>;
-}
-
-/** OSV's answer to one question. */
-export interface OsvAnswer {
-  readonly advisories: Advisory[];
-  /** An advisory proves that the package, and the version where one was asked, exists or once did: it names the package, and lists the version. */
-  readonly isNamed: boolean;
-  readonly url: string;
-  readonly retrievedAtMs: number;
-}
-
-/** OSV ends a page after 1000 records or 20 seconds (https://google.github.io/osv.dev/post-v1-query/); no package has a tenth of ten thousand. */
-const MAX_PAGES = 10;
-
-const pageSchema = z
-  .looseObject({ vulns: z.array(recordSchema).default([]), next_page_token: z.string().optional() })
-  // An empty object means that nothing is known. Any other answer without the expected fields must not count as that.
-  .refine(
-    (page) => page.vulns.length > 0 || page.next_page_token !== undefined || isEmpty(page),
-    'neither a page nor empty',
-  );
-
-function isEmpty(page: Record<string, unknown>): boolean {
-  return Object.keys(page).every((key) => key === 'vulns');
-}
-
-/** OSV.dev's query API. */
-export function createOsv(upstream: Upstream, baseUrl: string): Osv {
-  /** Reads all pages or fails, because a part of the advisories would look complete. */
-  async function readPages(query: Record<string, unknown>, signal?: AbortSignal) {
-    const records: OsvRecord[] = [];
-    let token: string | undefined;
-    for (let pages = 0; pages < MAX_PAGES; pages++) {
-      const body = JSON.stringify({ ...query, ...(token && { page_token: token }) });
-      const headers = { 'content-type': 'application/json' };
-      const request = { url: `${baseUrl}/v1/query`, method: 'POST' as const, headers, body, ...(signal && { signal }) };
-      const page = await upstream.jsonDated(request, pageSchema);
-      // OSV uses 404 for single records only. A query without a result gives an empty object.
-      if (!page) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
-      records.push(...page.data.vulns);
-      token = page.data.next_page_token || undefined;
-      if (token === undefined) return { records, url: page.url, retrievedAtMs: page.retrievedAtMs };
-    }
-    throw new UpstreamFailed(upstream.name, `answered more than ${MAX_PAGES} pages`);
-  }
-
-  return {
-    async advisories(question, signal) {
-      const { ecosystem, name, version } = question;
-      const asked = { name, ecosystem: ECOSYSTEMS[ecosystem].osv };
-      const { records, ...read } = await readPages({ package: asked, ...(version !== null && { version }) }, signal);
-      const advisories = readAdvisories(records, question);
-      const isNamed = advisories.some((one) => version === null || one.affectedVersions.length > 0);
-      return { advisories, isNamed, ...read };
-    },
-  };
-}
-
-/** A package, with one version or all versions. Name and version are in the normalised form of `ECOSYSTEMS`. */
-export interface OsvQuestion {
-  readonly ecosystem: EcosystemName;
-  readonly name: string;
-  readonly version: string | null;
-}
-
-// Node cannot detect the named exports of this CommonJS bundle, so they are read from the default export.
-const { Cvss3P0, Cvss3P1, Cvss4P0 } = cvss;
-
-/** CVSS's qualitative ratings (v3.1 section 5, v4.0 section 6), in lower case. */
-export const SEVERITY_LABELS = ['none', 'low', 'medium', 'high', 'critical'] as const;
-type SeverityLabel = (typeof SEVERITY_LABELS)[number];
-
-/** Longer than any valid vector. The library's time grows with the text. */
-const MAX_VECTOR = 400;
-
-/**
- * The score of a CVSS v3.0, v3.1 or v4.0 vector. Null for an invalid vector and for one that lacks a base metric.
- * v3 gives the base score; v4 has one score, which takes in threat and environment where the vector states them. OSV scores alike.
- */
-export function scoreVector(vector: string): number | null {
-  if (vector.length > MAX_VECTOR) return null;
-  try {
-    const score = calculate(vector);
-    return typeof score === 'number' && score >= 0 && score <= 10 ? score : null;
-  } catch {
-    // Published records contain malformed vectors, and the library throws plain errors for some of them.
-    return null;
-  }
-}
-
-function calculate(vector: string): number | undefined {
-  // The library accepts any version's text and fills in missing metrics, so both are checked here.
-  if (vector.startsWith('CVSS:4.0/')) {
-    const cvss = new Cvss4P0(vector);
-    return cvss.isBaseFullyDefined() ? cvss.calculateScores().overall : undefined;
-  }
-  const V3 = { 'CVSS:3.1/': Cvss3P1, 'CVSS:3.0/': Cvss3P0 }[vector.slice(0, 9)];
-  if (!V3) return undefined;
-  const cvss = new V3(vector);
-  return cvss.isBaseFullyDefined() ? cvss.calculateScores().base : undefined;
-}
-
-/** The rating that CVSS gives a score. */
-export function labelOfScore(score: number): SeverityLabel {
-  if (score === 0) return 'none';
-  if (score < 4) return 'low';
-  if (score < 7) return 'medium';
-  return score < 9 ? 'high' : 'critical';
-}
-
-interface Identified {
-  readonly id: string;
-  readonly aliases: readonly string[];
-}
-
-/** One vulnerability under all its names. */
-export interface Flaw<T> {
-  /** The name that most buyers know: GitHub's, else the CVE number, else the first record's own. */
-  readonly id: string;
-  /** All other names, sorted. */
-  readonly aliases: string[];
-  /** Its records, the one called `id` first. */
-  readonly records: readonly T[];
-}
-
-/**
- * Merges the records of one vulnerability: those that share an id or an alias, directly or through others (aliases are symmetric and transitive,
- * https://ossf.github.io/osv-schema/#aliases-field), because GitHub, PyPA, Go and RustSec each publish their own record of it.
- */
-export function mergeByAlias<T extends Identified>(records: readonly T[]): Flaw<T>[] {
-  const groups = new Map<string, Set<T>>();
-  for (const record of records) {
-    const names = [record.id, ...record.aliases];
-    const joined = new Set<T>();
-    for (const name of names) for (const other of groups.get(name) ?? []) joined.add(other);
-    joined.add(record);
-    for (const member of joined) for (const name of [member.id, ...member.aliases]) groups.set(name, joined);
-  }
-  return [...new Set(groups.values())].map((group) => asFlaw([...group]));
-}
-
-function asFlaw<T extends Identified>(group: readonly T[]): Flaw<T> {
-  const records = [...group].sort((a, b) => rank(a.id) - rank(b.id));
-  const id = records[0]?.id ?? '';
-  const names = new Set(records.flatMap((record) => [record.id, ...record.aliases]));
-  names.delete(id);
-  return { id, aliases: [...names].sort(), records };
-}
-
-function rank(id: string): number {
-  if (id.startsWith('GHSA-')) return 0;
-  return id.startsWith('CVE-') ? 1 : 2;
 }
