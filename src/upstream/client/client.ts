@@ -18,7 +18,7 @@ export interface UpstreamRequest {
   readonly method?: 'GET' | 'HEAD' | 'POST';
   readonly headers?: Record<string, string>;
   readonly body?: string;
-  /** The time-out of the whole call: redirects, retry, queue and body included. It can only shorten the upstream's own. */
+  /** Of the whole call: redirects, retry, queue and body included. It can only shorten the upstream's own. */
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
   readonly accept?: string;
@@ -32,7 +32,7 @@ interface UpstreamResponse {
   readonly headers: Record<string, string>;
   readonly body: Buffer;
   readonly url: string;
-  /** When it was read, which is earlier than now for a cached answer. */
+  /** When it was read: earlier than now for a cached answer. */
   readonly retrievedAtMs: number;
 }
 
@@ -45,13 +45,12 @@ export interface Dated<T> {
 
 /** One source of data. Every failure names it. */
 export interface Upstream {
-  /** Named in errors and logs, for example `osv`. */
+  /** For errors and logs, for example `osv`. */
   readonly name: string;
-  /** Resolves with the answer, whatever its status. Rejects with UpstreamFailed (502) when there is none, and with Unavailable (503) when the queue is full. */
+  /** The answer, whatever its status. Throws UpstreamFailed (502) for none and Unavailable (503) for a full queue. */
   fetch(request: UpstreamRequest): Promise<UpstreamResponse>;
-  /** Resolves with 2xx JSON that fits the schema, or null for 404. Rejects with UpstreamFailed for anything else. */
+  /** 2xx JSON that fits the schema, or null for 404. Rejects with UpstreamFailed for anything else. */
   json<T>(request: UpstreamRequest, schema: z.ZodType<T>): Promise<T | null>;
-  /** Like `json`, with the time of reading. */
   jsonDated<T>(request: UpstreamRequest, schema: z.ZodType<T>): Promise<Dated<T> | null>;
 }
 
@@ -63,20 +62,26 @@ export interface UpstreamOptions {
   readonly concurrency: number;
   readonly retries: 0 | 1;
   readonly cache?: CacheOptions;
-  /** The only certificate authority (PEM) that is trusted for this upstream, instead of the public ones: for a node with its own certificate. */
+  /** The only certificate authority (PEM) that is trusted, for a node with its own certificate. */
   readonly ca?: string;
   /** Only for a library that must send the request itself. Queue, breaker, deadline, cache and retry still apply. */
   readonly transport?: Transport;
 }
 
-/** One exchange, redirects included: it ends when `signal` aborts, reads at most `maxBytes`, and fails as ExchangeFailed. */
+interface CacheOptions {
+  readonly ttlMs: number;
+  /** How long after `ttlMs` an answer may still be used when the source fails. */
+  readonly staleIfErrorMs: number;
+  readonly maxEntries: number;
+}
+
+/** One exchange, redirects included: ends when `signal` aborts, reads at most `maxBytes`, fails as ExchangeFailed. */
 export type Transport = (
   sent: Exchange,
   maxBytes: number,
   signal: AbortSignal,
 ) => Promise<Omit<UpstreamResponse, 'retrievedAtMs'>>;
 
-/** The log levels that are used. */
 export interface UpstreamLog {
   warn(fields: Record<string, unknown>, message: string): void;
 }
@@ -100,10 +105,10 @@ export interface Upstreams {
 
 /** Time-out of connecting, which takes one or two round trips. */
 const CONNECT_MS = 3000;
-/** Waiting calls for each running one. With calls of a second each, every waiting call can be served before it times out. */
+/** Waiting calls for each running one. With calls of a second each, every one is served before it times out. */
 const WAITING_PER_RUNNING = 16;
 
-/** Opens nothing until the first request. */
+/** The client of all named sources. Opens nothing until the first request. */
 export function createUpstreams(deps: UpstreamsDeps): Upstreams {
   const outcomes = createOutcomes(deps.clock);
   const parts = { dial: { resolve: createResolve() }, outcomes, ...deps };
@@ -132,16 +137,21 @@ export function createUpstreams(deps: UpstreamsDeps): Upstreams {
 
 type Parts = Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'> & { readonly outcomes: Outcomes };
 
+/**
+ * One upstream. A call goes through these steps; the first that answers ends it:
+ * 1. A fresh answer from the cache, or the same request under way.
+ * 2. A place in the queue, the breaker, and the exchange with its one retry. One deadline covers all of it.
+ * 3. After a failure, 429 or 5xx: a stale answer from the cache, where one is allowed.
+ */
 function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upstream {
   const { clock, log, outcomes } = deps;
   const { name, concurrency } = options;
   const limiter = createLimiter({ running: concurrency, waiting: concurrency * WAITING_PER_RUNNING });
   const breaker = createBreaker(clock);
-  const cache = options.cache && createResponseCache<UpstreamResponse>(options.cache, clock);
+  const cache = options.cache && createResponseCache(options.cache, clock);
   const share = createSingleFlight<UpstreamResponse>();
   const exchange = createExchange(options, agent, deps);
 
-  /** A call in order: a place in the queue, the breaker, the exchange with its one retry. One deadline covers all of it. */
   async function ask(request: UpstreamRequest, signal: AbortSignal | undefined): Promise<UpstreamResponse> {
     const timeoutMs = Math.min(request.timeoutMs ?? options.timeoutMs, options.timeoutMs);
     const { origin } = new URL(request.url);
@@ -193,14 +203,6 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
   return { name, fetch, jsonDated, json: async (request, schema) => (await jsonDated(request, schema))?.data ?? null };
 }
 
-/** The error for the caller, with the upstream's name. */
-function named(name: string, error: unknown): unknown {
-  if (error instanceof LimiterFull)
-    return new Unavailable('upstream_busy', `${name}: too many calls are waiting for it`, 2);
-  return error instanceof ExchangeFailed ? new UpstreamFailed(name, error.message, error) : error;
-}
-
-/** One exchange with its one retry. */
 function createExchange(options: UpstreamOptions, agent: Agent, { clock, userAgent, dial }: Parts) {
   return async (request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamResponse> => {
     const { accept, headers, method = 'GET', maxBytes = options.maxBytes } = request;
@@ -240,9 +242,23 @@ async function reported(
   }
 }
 
-/** Whether the status means an overloaded or broken server. */
+/** An overloaded or broken server. */
 function isTrouble(status: number): boolean {
   return status === 429 || status >= 500;
+}
+
+/** Retry-After in milliseconds, given in seconds or as a date; 0 when it is neither. */
+function retryAfterMs(header: string | undefined, nowMs: number): number {
+  if (header === undefined) return 0;
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? 0 : Math.max(0, at - nowMs);
+}
+
+function named(name: string, error: unknown): unknown {
+  if (error instanceof LimiterFull)
+    return new Unavailable('upstream_busy', `${name}: too many calls are waiting for it`, 2);
+  return error instanceof ExchangeFailed ? new UpstreamFailed(name, error.message, error) : error;
 }
 
 /** Consecutive failures that open the breaker. A few random failures do not cut a source off. */
@@ -254,26 +270,21 @@ const MAX_REST_MS = 60_000;
 /** The most origins that are remembered; the oldest is dropped first. */
 const MAX_ORIGINS = 1000;
 
-interface State {
-  failures: number;
-  restUntilMs: number;
-}
-
 /**
- * Stops requests to an origin for five seconds after ten consecutive failures, and until the time of its Retry-After.
- * After the pause one call at a time goes through until one succeeds. It works by origin, because one dead RDAP registry says nothing about the others.
+ * Stops requests to an origin for a while after ten consecutive failures, and until the time of its Retry-After. Then
+ * one call at a time goes through until one succeeds. By origin: one dead RDAP registry says nothing about the others.
  */
 function createBreaker(clock: Clock) {
-  const states = new Map<string, State>();
+  const states = new Map<string, { failures: number; restUntilMs: number }>();
 
-  function stateOf(origin: string): State {
+  function stateOf(origin: string) {
     const state = states.get(origin) ?? { failures: 0, restUntilMs: 0 };
     setNewest(states, origin, state, MAX_ORIGINS);
     return state;
   }
 
   return {
-    /** Whether the origin may be asked now. The first `true` after a pause is a probe: other callers get `false` until the probe has ended. */
+    /** Whether the origin may be asked now. The first `true` after a pause is a probe: others wait for its end. */
     allows(origin: string): boolean {
       const state = states.get(origin);
       if (!state || state.restUntilMs === 0) return true;
@@ -297,36 +308,14 @@ function createBreaker(clock: Clock) {
 
 type Breaker = ReturnType<typeof createBreaker>;
 
-/** Retry-After in milliseconds, given in seconds or as a date; 0 when it is neither. */
-function retryAfterMs(header: string | undefined, nowMs: number): number {
-  if (header === undefined) return 0;
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
-  const at = Date.parse(header);
-  return Number.isNaN(at) ? 0 : Math.max(0, at - nowMs);
-}
-
-/** How long answers are kept, and how many. */
-interface CacheOptions {
-  readonly ttlMs: number;
-  /** How long after `ttlMs` an answer may still be used when the source fails. */
-  readonly staleIfErrorMs: number;
-  readonly maxEntries: number;
-}
-
-interface Sized {
-  readonly body: Buffer;
-  /** When it was read, by the same clock. */
-  readonly retrievedAtMs: number;
-}
-
 /** Memory for the bodies of one upstream. With a dozen upstreams the service stays well below its memory limit. */
 const MAX_BYTES = 32 * 1024 * 1024;
 /** One large answer must not push out all others. */
 const MAX_ENTRY_BYTES = MAX_BYTES / 4;
 
 /** Caches answers by request, bounded in number and in bytes. The oldest is dropped first. */
-function createResponseCache<T extends Sized>(options: CacheOptions, clock: Clock) {
-  const entries = new Map<string, T>();
+function createResponseCache(options: CacheOptions, clock: Clock) {
+  const entries = new Map<string, UpstreamResponse>();
   let bytes = 0;
 
   function drop(key: string): void {
@@ -334,16 +323,16 @@ function createResponseCache<T extends Sized>(options: CacheOptions, clock: Cloc
     entries.delete(key);
   }
 
-  const within = (key: string, ageMs: number): T | undefined => {
+  const within = (key: string, ageMs: number): UpstreamResponse | undefined => {
     const entry = entries.get(key);
     return entry && clock.nowMs() - entry.retrievedAtMs < ageMs ? entry : undefined;
   };
 
   return {
-    fresh: (key: string): T | undefined => within(key, options.ttlMs),
+    fresh: (key: string) => within(key, options.ttlMs),
     /** The answer for a source that fails, fresh or stale. */
-    stale: (key: string): T | undefined => within(key, options.ttlMs + options.staleIfErrorMs),
-    keep(key: string, entry: T): void {
+    stale: (key: string) => within(key, options.ttlMs + options.staleIfErrorMs),
+    keep(key: string, entry: UpstreamResponse): void {
       drop(key);
       if (entry.body.length > MAX_ENTRY_BYTES) return;
       entries.set(key, entry);

@@ -13,7 +13,6 @@ import type { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import { describeFailure, ExchangeFailed } from './failure.ts';
 
-/** What one HTTP exchange sends. */
 export interface Exchange {
   readonly url: URL;
   readonly method: 'GET' | 'HEAD' | 'POST';
@@ -32,8 +31,11 @@ export interface Opened {
   discard(): void;
 }
 
+/** The content codings that we decode. */
+const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
+
 /**
- * Sends one request and resolves when the status has arrived. Redirects are not followed.
+ * Sends one request and resolves when the status has arrived; `read` then decodes the body. Redirects are not followed.
  * Throws ExchangeFailed for a failure of the network or the server, and the signal's reason when it aborts.
  */
 export async function openExchange(dispatcher: Dispatcher, exchange: Exchange, signal: AbortSignal): Promise<Opened> {
@@ -74,14 +76,6 @@ function flatten(headers: Record<string, string | string[] | undefined>): Record
   return flat;
 }
 
-/** The content codings that we decode, as offered to servers. */
-const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
-
-/** RFC 9110 sets no bound. Two is one more than real servers use, and each costs a window of memory. */
-const MAX_CODINGS = 2;
-/** RFC 9659: decoders of HTTP content must take windows up to 8 MB and need take no more. */
-const ZSTD_WINDOW_LOG = 23;
-
 type Chunks = AsyncIterable<Buffer>;
 type Decoder = Transform | ((source: Chunks) => Chunks);
 
@@ -121,6 +115,11 @@ async function* capped(source: Chunks, maxBytes: number): AsyncGenerator<Buffer>
     yield chunk;
   }
 }
+
+/** RFC 9110 sets no bound. Two is one more than real servers use, and each costs a window of memory. */
+const MAX_CODINGS = 2;
+/** RFC 9659: decoders of HTTP content must take windows up to 8 MB and need take no more. */
+const ZSTD_WINDOW_LOG = 23;
 
 /** The decoders in the order of decoding: the coding named last was applied last (RFC 9110, 8.4). */
 function decodersOf(contentEncoding = ''): Decoder[] {
@@ -167,13 +166,13 @@ function badCoding(error: unknown): ExchangeFailed {
 }
 
 /**
- * JSON's own types, those ending in +json (or -json, as the DNS ones do), and the wrong types that servers of JSON are known to send.
- * A web page's type is not among them.
+ * JSON's own types, those ending in +json (or -json, as the DNS ones do), and the wrong types that servers of JSON are
+ * known to send. A web page's type is not among them.
  */
 const JSON_TYPE =
   /^(application\/([\w.+-]+[+-])?json|text\/(json|plain|javascript)|application\/(javascript|octet-stream|x-javascript))\s*(;|$)/i;
 
-/** The parsed body. Throws UpstreamFailed for another content type, for invalid JSON, and for JSON that does not fit the schema. */
+/** The parsed body. Throws UpstreamFailed for another content type, no JSON, and JSON that does not fit the schema. */
 export function parseJson<T>(upstream: string, contentType: string | undefined, body: Buffer, schema: z.ZodType<T>): T {
   if (contentType !== undefined && !JSON_TYPE.test(contentType)) {
     throw new UpstreamFailed(upstream, `answered ${mediaTypeOf(contentType)} instead of JSON`);

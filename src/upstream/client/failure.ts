@@ -5,14 +5,14 @@ import { orAborted } from '../../lib/tasks.ts';
 type FailedAt = 'connecting' | 'answering' | 'reading';
 
 /**
- * Why an exchange gave no usable answer. The message may be published: it holds no address, no path and no library's message.
+ * Why an exchange gave no usable answer. The message may be published: no address, no path, no library's message.
  * It is no UpstreamFailed, because only the caller knows the upstream's name and whether the call may be repeated.
  */
 export class ExchangeFailed extends Error {
   readonly at: FailedAt;
-  /** The cause may be on our side, such as a silent resolver or no route to the address. Then nothing is known about the server. */
+  /** Our side may be the cause, such as a silent resolver. Then nothing is known about the server. */
   readonly mayBeOurs: boolean;
-  /** The connection ended before a status came. This also happens when a server closes a kept connection just as it is used again. */
+  /** It ended before a status came, as when a server closes a kept connection just as it is used again. */
   get connectionLost(): boolean {
     return this.at === 'answering' && this.message === CONNECTION_LOST;
   }
@@ -25,7 +25,6 @@ export class ExchangeFailed extends Error {
 }
 
 const CONNECTION_LOST = 'the connection was lost';
-
 const CONNECTING: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused',
   ENOTFOUND: 'its host name does not resolve',
@@ -71,11 +70,6 @@ export function describeFailure(error: unknown, headersSeen: boolean): ExchangeF
   return new ExchangeFailed('answering', known ?? CONNECTION_LOST, error);
 }
 
-/** Of the failures of two addresses of one host, the one that says more about the host: the first that is not on our side. */
-export function moreTelling(first: ExchangeFailed | null, second: ExchangeFailed): ExchangeFailed {
-  return first === null || first.mayBeOurs ? second : first;
-}
-
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
@@ -83,7 +77,7 @@ function codeOf(error: unknown): string {
   return error instanceof AggregateError ? codeOf(error.errors[0]) : codeOf(error.cause);
 }
 
-/** OpenSSL's verification faults as Node names them (https://nodejs.org/api/tls.html, "X509 certificate error codes"). */
+/** OpenSSL's verification faults as Node names them (https://nodejs.org/api/tls.html, X509 certificate error codes). */
 function isCertificateFault(code: string): boolean {
   return /^(CERT_|ERR_TLS_CERT|UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED|INVALID_CA|HOSTNAME_MISMATCH)/.test(code);
 }
@@ -93,12 +87,17 @@ function isHandshakeFault(code: string): boolean {
   return code === 'EPROTO' || code.startsWith('ERR_SSL_');
 }
 
+/** Of the failures of two addresses of one host, the more telling: the first that is not on our side. */
+export function moreTelling(first: ExchangeFailed | null, second: ExchangeFailed): ExchangeFailed {
+  return first === null || first.mayBeOurs ? second : first;
+}
+
 /** Node fires a timer at once when it is set further away than this. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Runs `task` with a signal that aborts after `timeoutMs` or when the caller's signal does. Settles by then, even if the task ignores the signal.
- * Rejects with the caller's own reason after its abort, and with ExchangeFailed after the deadline.
+ * Runs `task` with a signal that aborts after `timeoutMs` or with the caller's. Settles by then, even if the task does
+ * not. Rejects with the caller's own reason after its abort, and with ExchangeFailed after the deadline.
  */
 export async function withinDeadline<T>(
   timeoutMs: number,
@@ -120,7 +119,7 @@ export async function withinDeadline<T>(
 }
 
 /**
- * The result of the first attempt that succeeds, tried in order. When all fail, throws one UpstreamFailed that names each failure.
+ * The result of the first attempt that succeeds, tried in order. When all fail, one UpstreamFailed names each failure.
  * Only named failures lead to the next attempt. An abort or a bug is thrown at once.
  */
 export async function firstToAnswer<T>(what: string, attempts: readonly (() => Promise<T>)[]): Promise<T> {

@@ -12,15 +12,13 @@ export class LimiterFull extends Error {
 }
 
 interface LimiterOptions {
-  /** Tasks that run at the same time. */
   readonly running: number;
-  /** Tasks that may wait. */
   readonly waiting: number;
   /** How long a task may wait. Unset: until its signal aborts. */
   readonly waitMs?: number;
 }
 
-/** Runs at most `running` tasks at once, and the others in the order of the calls. Rejects with LimiterFull for a task that cannot wait. */
+/** Runs at most `running` tasks at once, the others in the order of the calls. Rejects with LimiterFull. */
 export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
   // Invariant: no task waits while a place is free.
   let free = running;
@@ -73,8 +71,8 @@ export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
 }
 
 /**
- * Limits the requests a minute to one host, for all payers together (0 is off). Failed calls are not charged, so without the limit an attacker
- * could use this service to flood a host for free. Throws TooMany (429), which costs the buyer nothing.
+ * Limits the requests a minute to one host, for all payers together (0 is off). Failed calls are not charged: without
+ * it an attacker could flood a host through us for free. Throws TooMany (429), which costs the buyer nothing.
  */
 export function createHostLimit(perMinute: number, clock: Clock): (host: string) => void {
   const windows = createMinuteWindows(clock);

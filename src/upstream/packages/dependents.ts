@@ -27,8 +27,8 @@ const countsSchema = z.object({
 });
 
 /**
- * GetDependents of deps.dev (https://docs.deps.dev/api/v3alpha/#getdependents). It is in the alpha version of the API alone, and answers 404 for a
- * version without dependents as for one that it does not know.
+ * GetDependents of deps.dev (https://docs.deps.dev/api/v3alpha/#getdependents), in the alpha version of the API alone.
+ * It answers 404 for a version without dependents as for one that it does not know.
  */
 export function createDependents(upstream: Upstream, baseUrl: string): FindDependents {
   return async (system, name, version, signal) => {
@@ -43,7 +43,7 @@ export function createDependents(upstream: Upstream, baseUrl: string): FindDepen
 
 const versionSchema = z.object({ publishedAt: z.string().optional() });
 
-/** When an npm version was published, from deps.dev. Null when deps.dev does not know it or fails. It is the second choice, because it lags the registry. */
+/** When an npm version was published; null when deps.dev does not know or fails. It lags, so it is the second choice. */
 export function createDepsDev(upstream: Upstream, baseUrl: string) {
   return async (name: string, version: string, signal?: AbortSignal): Promise<number | null> => {
     const path = `v3/systems/npm/packages/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;

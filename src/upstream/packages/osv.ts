@@ -57,7 +57,7 @@ interface AffectedRange {
   readonly lastAffected: string | null;
 }
 
-/** OSV ends a page after 1000 records or 20 s (https://google.github.io/osv.dev/post-v1-query/). No package has 1000. */
+/** OSV ends a page after 1000 records or 20 s (https://google.github.io/osv.dev/post-v1-query/). None has 1000. */
 const MAX_PAGES = 10;
 
 /**

@@ -1,19 +1,13 @@
 import { plainText } from '../../lib/untrusted.ts';
 
-/** Longer than any SPDX expression in use, and shorter than any licence's text, which some packages give instead. */
-const MAX_LICENCE = 100;
+// What an author says of a package, in one form for npm and PyPI: its licence and its web pages.
 
-/** A licence as one short line. Null for whole texts, placeholders and blanks. */
-export function shortLicence(value: unknown): string | null {
-  if (typeof value !== 'string') return null;
-  const text = value.trim();
-  const says = text.length <= MAX_LICENCE && /[A-Za-z]/.test(text) && !/[\r\n]/.test(text);
-  return says && !/^(UNKNOWN|NONE)$/i.test(text) ? text : null;
-}
+/** Longer than any SPDX expression in use, shorter than any licence's text, which some packages give instead. */
+const MAX_LICENCE = 100;
 
 /**
  * npm's `license` in all its forms: an SPDX expression, an old object `{ type }`, or an old array of either.
- * Several licences are alternatives, as npm's documentation of the array says, and become one SPDX expression.
+ * Several are alternatives, as npm's documentation of the array says, and become one SPDX expression.
  */
 export function npmLicence(...values: readonly unknown[]): string | null {
   for (const value of values) {
@@ -43,6 +37,14 @@ export function pythonLicence(info: {
   return shortLicence(info.license_expression) ?? shortLicence(info.license) ?? (classified.join(', ') || null);
 }
 
+/** A licence as one short line. Null for whole texts, placeholders and blanks. */
+export function shortLicence(value: unknown): string | null {
+  if (typeof value !== 'string') return null;
+  const text = value.trim();
+  const says = text.length <= MAX_LICENCE && /[A-Za-z]/.test(text) && !/[\r\n]/.test(text);
+  return says && !/^(UNKNOWN|NONE)$/i.test(text) ? text : null;
+}
+
 /** A web page of a project, as its author names it. It proves nothing. */
 export interface ProjectUrl {
   readonly label: string;
@@ -54,7 +56,7 @@ const MAX_URLS = 20;
 const MAX_LABEL = 50;
 const MAX_URL = 500;
 
-/** The web pages among what an author wrote: at most twenty, each address once, in their order. Anything that is no http(s) address is left out. */
+/** The http(s) addresses among what an author wrote: at most twenty, each once, in their order. */
 export function projectUrls(stated: Iterable<readonly [label: string, url: unknown]>): ProjectUrl[] {
   const found = new Map<string, ProjectUrl>();
   for (const [label, value] of stated) {
@@ -65,7 +67,7 @@ export function projectUrls(stated: Iterable<readonly [label: string, url: unkno
   return [...found.values()];
 }
 
-/** npm's shorthands for a repository (https://docs.npmjs.com/cli/configuring-npm/package-json#repository); without a prefix GitHub's. */
+/** npm's short forms (https://docs.npmjs.com/cli/configuring-npm/package-json#repository); no prefix means GitHub. */
 const SHORTHAND = /^(github:|gitlab:|bitbucket:)?([\w.-]+\/[\w.-]+)$/;
 const HOSTS: Record<string, string> = { 'gitlab:': 'gitlab.com', 'bitbucket:': 'bitbucket.org' };
 
@@ -83,7 +85,7 @@ export function repositoryPage(value: unknown): string | null {
   );
 }
 
-/** The address in its normal form, without credentials. Null for anything but http(s), and for an address that is too long to pass on. */
+/** The address in its normal form, without credentials. Null for anything but http(s), and for one that is too long. */
 function webUrl(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > MAX_URL || !URL.canParse(value.trim())) return null;
   const url = new URL(value.trim());

@@ -7,71 +7,11 @@ import { comparePython, normalisePypiName, sortVersions } from './ecosystems.ts'
 import { type Flaw, mergeByAlias } from './osv.ts';
 import { type ProjectUrl, projectUrls, pythonLicence } from './project.ts';
 
-/** A published file of a release. */
-interface PypiFile {
-  readonly filename: string;
-  /** `sdist`, `bdist_wheel` or an older kind. */
-  readonly kind: string;
-  readonly sizeBytes: number;
-  readonly sha256: string | null;
+export interface Pypi {
+  /** Null where PyPI has no such project. `name` in any spelling. */
+  latest(name: string, signal?: AbortSignal): Promise<PypiRelease | null>;
 }
 
-/** What a release consists of. */
-interface PypiFiles {
-  /** The source distribution first; at most MAX_FILES. */
-  readonly files: PypiFile[];
-  readonly fileCount: number;
-  readonly totalSizeBytes: number;
-}
-
-/** Releases with binaries for many platforms have some hundred files. */
-export const MAX_FILES = 20;
-const MAX_NAME = 200;
-
-/** One entry of `urls`. Members of an entry that is odd are left out, because the release itself is still worth an answer. */
-export const fileSchema = z.object({
-  upload_time_iso_8601: z.string().nullish(),
-  filename: z.string().nullish().catch(null),
-  packagetype: z.string().nullish().catch(null),
-  size: z.int().nonnegative().nullish().catch(null),
-  digests: z
-    .object({ sha256: z.string().regex(/^[0-9a-f]{64}$/) })
-    .nullish()
-    .catch(null),
-});
-
-/** The files of a release, in one shape. */
-export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFiles {
-  const files = urls.flatMap(({ filename, packagetype, size, digests }) =>
-    filename == null || size == null
-      ? []
-      : [
-          {
-            filename: plainText(filename, MAX_NAME),
-            kind: plainText(packagetype, MAX_NAME) || 'unknown',
-            sizeBytes: size,
-            sha256: digests?.sha256 ?? null,
-          },
-        ],
-  );
-  const sourceFirst = files.sort((a, b) => Number(b.kind === 'sdist') - Number(a.kind === 'sdist'));
-  return {
-    files: sourceFirst.slice(0, MAX_FILES),
-    fileCount: urls.length,
-    totalSizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
-  };
-}
-
-/** One vulnerability of the release. */
-export interface PypiAdvisory {
-  readonly id: string;
-  readonly aliases: string[];
-  readonly summary: string | null;
-  /** Ascending by PEP 440; empty: no fixed version is known. */
-  readonly fixedIn: string[];
-}
-
-/** The release that PyPI calls the project's latest. */
 interface PypiRelease extends PypiFiles {
   readonly name: string;
   readonly version: string;
@@ -89,9 +29,55 @@ interface PypiRelease extends PypiFiles {
   readonly retrievedAtMs: number;
 }
 
-export interface Pypi {
-  /** null where PyPI has no such project. `name` in any spelling. */
-  latest(name: string, signal?: AbortSignal): Promise<PypiRelease | null>;
+interface PypiFiles {
+  /** The source distribution first; at most MAX_FILES. */
+  readonly files: PypiFile[];
+  readonly fileCount: number;
+  readonly totalSizeBytes: number;
+}
+
+interface PypiFile {
+  readonly filename: string;
+  /** `sdist`, `bdist_wheel` or an older kind. */
+  readonly kind: string;
+  readonly sizeBytes: number;
+  readonly sha256: string | null;
+}
+
+export interface PypiAdvisory {
+  readonly id: string;
+  readonly aliases: string[];
+  readonly summary: string | null;
+  /** Ascending by PEP 440; empty: no fixed version is known. */
+  readonly fixedIn: string[];
+}
+
+interface Requirement {
+  /** As its author spells it. */
+  readonly name: string;
+  /** Extras of the dependency that are required: `requests[socks]`. */
+  readonly extras: string[];
+  /** For example `>=1.21.1,<3`; null: any version. */
+  readonly specifier: string | null;
+  /** The extra of this package that requires it; null for none, or when the marker is too complex to evaluate. */
+  readonly extra: string | null;
+  /** The condition beside the extra, as written. */
+  readonly marker: string | null;
+}
+
+/** The latest release of a project, by PyPI's JSON API: its facts, advisories, files and dependencies. */
+export function createPypi(upstream: Upstream, baseUrl: string): Pypi {
+  return {
+    async latest(name, signal) {
+      const url = `${baseUrl}/pypi/${encodeURIComponent(normalisePypiName(name) ?? name)}/json`;
+      const got = await upstream.jsonDated({ url, ...(signal && { signal }) }, projectSchema);
+      if (!got) return null;
+      if (normalisePypiName(got.data.info.name) !== normalisePypiName(name)) {
+        throw new UpstreamFailed(upstream.name, 'answered for another project');
+      }
+      return { ...readRelease(got.data), url: got.url, retrievedAtMs: got.retrievedAtMs };
+    },
+  };
 }
 
 const text = z.string().nullish();
@@ -104,7 +90,19 @@ const vulnerability = z.object({
   withdrawn: text,
 });
 
-/** https://docs.pypi.org/api/json/; `vulnerabilities` is required, because without it "none known" would be unfounded. */
+/** An odd member of an entry of `urls` is left out, because the release itself is still worth an answer. */
+export const fileSchema = z.object({
+  upload_time_iso_8601: z.string().nullish(),
+  filename: z.string().nullish().catch(null),
+  packagetype: z.string().nullish().catch(null),
+  size: z.int().nonnegative().nullish().catch(null),
+  digests: z
+    .object({ sha256: z.string().regex(/^[0-9a-f]{64}$/) })
+    .nullish()
+    .catch(null),
+});
+
+/** https://docs.pypi.org/api/json/; `vulnerabilities` is required: without it "none known" would be unfounded. */
 const projectSchema = z.object({
   info: z.object({
     name: z.string(),
@@ -122,21 +120,6 @@ const projectSchema = z.object({
   urls: z.array(fileSchema),
   vulnerabilities: z.array(vulnerability),
 });
-
-/** PyPI's JSON API. */
-export function createPypi(upstream: Upstream, baseUrl: string): Pypi {
-  return {
-    async latest(name, signal) {
-      const url = `${baseUrl}/pypi/${encodeURIComponent(normalisePypiName(name) ?? name)}/json`;
-      const got = await upstream.jsonDated({ url, ...(signal && { signal }) }, projectSchema);
-      if (!got) return null;
-      if (normalisePypiName(got.data.info.name) !== normalisePypiName(name)) {
-        throw new UpstreamFailed(upstream.name, 'answered for another project');
-      }
-      return { ...readRelease(got.data), url: got.url, retrievedAtMs: got.retrievedAtMs };
-    },
-  };
-}
 
 function readRelease({ info, urls, vulnerabilities }: z.output<typeof projectSchema>) {
   const uploads = urls.map((file) => secondsOf(file.upload_time_iso_8601)).filter((at) => at !== null);
@@ -180,77 +163,38 @@ function homepageOf(urls: Record<string, string>): string | null {
   return stated(found?.[1]);
 }
 
-/** Who PyPI attests to have published a file (PEP 740). */
-interface PypiProvenance {
-  /** The file that the attestation is about. */
-  readonly filename: string;
-  readonly publishers: readonly {
-    /** GitHub, GitLab … */
-    readonly kind: string;
-    readonly repository: string | null;
-    readonly workflow: string | null;
-  }[];
-  readonly url: string;
-}
-
-/** Null: PyPI has no attestation of the file. Rejects with UpstreamFailed when it does not answer. */
-export type FindPypiProvenance = (
-  name: string,
-  version: string,
-  filename: string,
-  signal?: AbortSignal,
-) => Promise<PypiProvenance | null>;
-
-/** A document holds one bundle, of some ten kilobytes. */
-const MAX_BYTES = 256 * 1024;
-const MAX_PUBLISHERS = 5;
+/** Releases with binaries for many platforms have some hundred files. */
+export const MAX_FILES = 20;
+/** Characters of a name that is passed on. */
 const MAX_TEXT = 200;
 
-const fileText = z.string().nullish();
-// A Google publisher is named by an e-mail address, which is not read.
-const publisher = z.object({ kind: z.string(), repository: fileText, workflow: fileText, workflow_filepath: fileText });
-const provenanceSchema = z.object({ attestation_bundles: z.array(z.object({ publisher })).min(1) });
-
-/** PyPI's Integrity API (https://docs.pypi.org/api/integrity/): one small document a file. */
-export function createPypiProvenance(upstream: Upstream, baseUrl: string): FindPypiProvenance {
-  const plain = (value: unknown) => plainText(value, MAX_TEXT) || null;
-  return async (name, version, filename, signal) => {
-    const path = [name, version, filename].map(encodeURIComponent).join('/');
-    const url = `${baseUrl}/integrity/${path}/provenance`;
-    const accept = 'application/vnd.pypi.integrity.v1+json';
-    const got = await upstream.jsonDated(
-      { url, accept, maxBytes: MAX_BYTES, ...(signal && { signal }) },
-      provenanceSchema,
-    );
-    if (got === null) return null;
-    const publishers = got.data.attestation_bundles.slice(0, MAX_PUBLISHERS).map(({ publisher: one }) => ({
-      kind: plainText(one.kind, MAX_TEXT),
-      repository: plain(one.repository),
-      workflow: plain(one.workflow ?? one.workflow_filepath),
-    }));
-    return { filename, publishers, url: got.url };
+/** The files of a release, the source distribution first. */
+export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFiles {
+  const files = urls.flatMap(({ filename, packagetype, size, digests }) =>
+    filename == null || size == null
+      ? []
+      : [
+          {
+            filename: plainText(filename, MAX_TEXT),
+            kind: plainText(packagetype, MAX_TEXT) || 'unknown',
+            sizeBytes: size,
+            sha256: digests?.sha256 ?? null,
+          },
+        ],
+  );
+  const sourceFirst = files.sort((a, b) => Number(b.kind === 'sdist') - Number(a.kind === 'sdist'));
+  return {
+    files: sourceFirst.slice(0, MAX_FILES),
+    fileCount: urls.length,
+    totalSizeBytes: files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
   };
-}
-
-/** One dependency of a Python package. */
-interface Requirement {
-  /** As its author spells it. */
-  readonly name: string;
-  /** Extras of the dependency that are required: `requests[socks]`. */
-  readonly extras: string[];
-  /** For example `>=1.21.1,<3`; null: any version. */
-  readonly specifier: string | null;
-  /** The extra of this package that requires the dependency; null when none does, or when the marker is too complex to evaluate. */
-  readonly extra: string | null;
-  /** The condition beside the extra, as written; null: none. */
-  readonly marker: string | null;
 }
 
 const NAME = /^([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?/;
 
 /**
- * Reads one `Requires-Dist` line in today's spelling (`a>=1; extra == "x"`) or the old one (`a (>=1) ; extra == 'x'`), or null when it is neither.
- * It takes time linear to the line. The existing parser libraries take a third of a millisecond a line, and any account can upload such text.
+ * Reads one `Requires-Dist` line in today's spelling (`a>=1; extra == "x"`) or the old one (`a (>=1) ; extra == 'x'`);
+ * null when it is neither. Its time is linear to the line, which any account can upload; parser libraries take 0.3 ms.
  */
 export function parseRequirement(line: string): Requirement | null {
   const text = line.trim();
@@ -280,7 +224,7 @@ function tidySpecifier(head: string): string | null {
   return bare.replace(/\s+/g, '') || null;
 }
 
-/** Removes `extra == "x"` when the whole condition depends on it. A marker with `or` or `not` at the top level stays unchanged. */
+/** Takes `extra == "x"` out when the whole condition depends on it: not under an `or` or `not` at the top level. */
 function readMarker(text: string): { extra: string | null; marker: string | null } {
   const marker = text.trim();
   const parts = splitAtAnd(marker);
@@ -290,12 +234,6 @@ function readMarker(text: string): { extra: string | null; marker: string | null
   const rest = parts.filter((_, at) => extras[at] === null);
   const [only] = rest;
   return { extra, marker: (rest.length === 1 && only ? unwrap(only) : rest.join(' and ')) || null };
-}
-
-function extraOf(part: string): string | null {
-  const match =
-    /^extra\s*==\s*(["'])([^"']+)\1$/.exec(unwrap(part)) ?? /^(["'])([^"']+)\1\s*==\s*extra$/.exec(unwrap(part));
-  return match?.[2] ?? null;
 }
 
 /** The parts of a top-level conjunction. Null when the top level has an `or`, or when brackets do not match. */
@@ -316,6 +254,12 @@ function splitAtAnd(marker: string): string[] | null {
   return depth === 0 ? [...parts, marker.slice(from).trim()] : null;
 }
 
+function extraOf(part: string): string | null {
+  const match =
+    /^extra\s*==\s*(["'])([^"']+)\1$/.exec(unwrap(part)) ?? /^(["'])([^"']+)\1\s*==\s*extra$/.exec(unwrap(part));
+  return match?.[2] ?? null;
+}
+
 /** Without a pair of brackets around the whole. */
 function unwrap(part: string): string {
   if (!part.startsWith('(') || !part.endsWith(')')) return part;
@@ -326,4 +270,53 @@ function unwrap(part: string): string {
     if (depth === 0 && token.index < part.length - 1) return part;
   }
   return part.slice(1, -1).trim();
+}
+
+/** Null: PyPI has no attestation of the file. Rejects with UpstreamFailed when it does not answer. */
+export type FindPypiProvenance = (
+  name: string,
+  version: string,
+  filename: string,
+  signal?: AbortSignal,
+) => Promise<PypiProvenance | null>;
+
+/** Who PyPI attests to have published a file (PEP 740). */
+interface PypiProvenance {
+  readonly filename: string;
+  readonly publishers: readonly {
+    /** GitHub, GitLab … */
+    readonly kind: string;
+    readonly repository: string | null;
+    readonly workflow: string | null;
+  }[];
+  readonly url: string;
+}
+
+/** A document holds one bundle, of some ten kilobytes. */
+const MAX_BYTES = 256 * 1024;
+const MAX_PUBLISHERS = 5;
+
+// A Google publisher is named by an e-mail address, which is not read.
+const publisher = z.object({ kind: z.string(), repository: text, workflow: text, workflow_filepath: text });
+const provenanceSchema = z.object({ attestation_bundles: z.array(z.object({ publisher })).min(1) });
+
+/** PyPI's Integrity API (https://docs.pypi.org/api/integrity/): one small document a file. */
+export function createPypiProvenance(upstream: Upstream, baseUrl: string): FindPypiProvenance {
+  const plain = (value: unknown) => plainText(value, MAX_TEXT) || null;
+  return async (name, version, filename, signal) => {
+    const path = [name, version, filename].map(encodeURIComponent).join('/');
+    const url = `${baseUrl}/integrity/${path}/provenance`;
+    const accept = 'application/vnd.pypi.integrity.v1+json';
+    const got = await upstream.jsonDated(
+      { url, accept, maxBytes: MAX_BYTES, ...(signal && { signal }) },
+      provenanceSchema,
+    );
+    if (got === null) return null;
+    const publishers = got.data.attestation_bundles.slice(0, MAX_PUBLISHERS).map(({ publisher: one }) => ({
+      kind: plainText(one.kind, MAX_TEXT),
+      repository: plain(one.repository),
+      workflow: plain(one.workflow ?? one.workflow_filepath),
+    }));
+    return { filename, publishers, url: got.url };
+  };
 }

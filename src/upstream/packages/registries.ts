@@ -5,8 +5,19 @@ import { firstToAnswer } from '../client/failure.ts';
 import { compareNumeric, type EcosystemName, normalisePypiName } from './ecosystems.ts';
 import type { OsvQuestion } from './osv.ts';
 
-/** Looks a package up where it is published. */
 export type FindListing = (question: OsvQuestion, signal?: AbortSignal) => Promise<Listing>;
+
+/** Whether a registry lists a package, and the version where one is asked. */
+type Listing =
+  /** It does, under this spelling; advisories are filed under it. */
+  | { readonly state: 'listed'; readonly name: string }
+  | { readonly state: 'missing' }
+  /** No registry lists it: a release of the Go language itself. */
+  | { readonly state: 'unregistered' };
+
+const MISSING: Listing = { state: 'missing' };
+const UNREGISTERED: Listing = { state: 'unregistered' };
+const listed = (name: string): Listing => ({ state: 'listed', name });
 
 interface RegistriesDeps {
   readonly npm: Upstream;
@@ -40,8 +51,8 @@ const depsDevEntry = z
   .transform((entry) => ('versionKey' in entry ? entry.versionKey.name : entry.packageKey.name));
 
 /**
- * Asks the registry itself (npm, PyPI, NuGet, Packagist), else deps.dev, which learns of a new version only after a while.
- * npm and PyPI are looked up at deps.dev when they do not answer.
+ * Whether a package exists: OSV answers an unknown name as it answers a clean one. Asks npm, PyPI, NuGet or Packagist
+ * itself. For the others, and when npm or PyPI fails, asks deps.dev, which learns of a new version only after a while.
  */
 export function createFindListing(deps: RegistriesDeps): FindListing {
   const nuget = createNugetListing(deps.nuget, deps.nugetUrl);
@@ -112,6 +123,31 @@ function plain(name: string): string {
   return name.toLowerCase().replace(/[-_.]/g, '');
 }
 
+/** PyPI sends it with every project that it has (https://docs.pypi.org/api/json/): such an answer is PyPI's own. */
+const SERIAL = 'x-pypi-last-serial';
+
+const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ info }) => info.name);
+
+/**
+ * Whether PyPI has a project, or one release of it. Only the head of the document is read, which lists every file of
+ * every release, up to some megabytes. A host that does not answer as PyPI does, such as a mirror, is asked for it all.
+ */
+function createPypiListing(upstream: Upstream, baseUrl: string) {
+  return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
+    const release = version === null ? '' : `/${encodeURIComponent(version)}`;
+    const request = { url: `${baseUrl}/pypi/${name}${release}/json`, ...(signal && { signal }) };
+    const head = await upstream.fetch({ ...request, method: 'HEAD' });
+    if (head.status === 404) return MISSING;
+    if (head.status === 200 && head.headers[SERIAL] !== undefined) return listed(name);
+    if (head.status === 429 || head.status >= 500)
+      throw new UpstreamFailed(upstream.name, `answered HTTP ${head.status}`);
+    const found = await upstream.json(request, project);
+    if (found === null) return MISSING;
+    if (normalisePypiName(found) !== name) throw new UpstreamFailed(upstream.name, 'answered for another package');
+    return listed(name);
+  };
+}
+
 /** The versions of one package in Packagist's metadata (https://packagist.org/apidoc, p2). */
 function releases(name: string) {
   return z
@@ -136,9 +172,9 @@ const versionsSchema = z.object({ versions: z.array(z.string()).min(1) }).transf
 const ID = /<id>\s*([\w.-]{1,100})\s*<\/id>/;
 
 /**
- * NuGet's package content (https://learn.microsoft.com/nuget/api/package-base-address-resource). NuGet ignores the letter case of ids and its addresses
- * are in lower case, but advisories are filed under the id as its author spells it, which only a package's manifest has. So that is read too: in another
- * spelling a package with advisories would look clean.
+ * NuGet's package content (https://learn.microsoft.com/nuget/api/package-base-address-resource). NuGet ignores an id's
+ * letter case, but advisories are filed under its author's spelling. Only the manifest has that, so it is read too: in
+ * another spelling a package with advisories would look clean.
  */
 function createNugetListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
@@ -149,56 +185,19 @@ function createNugetListing(upstream: Upstream, baseUrl: string) {
       versionsSchema,
     );
     const exact = versions?.findLast((one) => version === null || isSameNuget(one, version));
-    if (exact === undefined) return { state: 'missing' };
+    if (exact === undefined) return MISSING;
     const url = `${baseUrl}/v3-flatcontainer/${id}/${encodeURIComponent(exact)}/${id}.nuspec`;
     const manifest = await upstream.fetch({ url, accept: 'application/xml', ...within });
     if (manifest.status !== 200) throw new UpstreamFailed(upstream.name, `answered HTTP ${manifest.status}`);
     const spelling = ID.exec(manifest.body.toString('utf8'))?.[1];
     if (spelling?.toLowerCase() !== id)
       throw new UpstreamFailed(upstream.name, 'answered a manifest of another package');
-    return { state: 'listed', name: spelling };
+    return listed(spelling);
   };
 }
 
-/** NuGet ignores letter case, needless zeros and build metadata (https://learn.microsoft.com/nuget/concepts/package-versioning). */
+/** Ignores letter case, zeros and build metadata (https://learn.microsoft.com/nuget/concepts/package-versioning). */
 function isSameNuget(published: string, asked: string): boolean {
   const bare = (text: string) => text.toLowerCase().replace(/\+.*$/, '');
   return bare(published) === bare(asked) || compareNumeric(bare(published), bare(asked)) === 0;
 }
-
-const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ info }) => info.name);
-
-/** PyPI sends it with every project that it has (https://docs.pypi.org/api/json/), so an answer with it is PyPI's own. */
-const SERIAL = 'x-pypi-last-serial';
-
-/**
- * Whether PyPI has a project, or one release of it. The document lists every file of every release, up to some megabytes, and its existence alone is
- * asked for. So only its head is read. A host that does not answer as PyPI does, such as a mirror, is asked for the document.
- */
-function createPypiListing(upstream: Upstream, baseUrl: string) {
-  return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
-    const release = version === null ? '' : `/${encodeURIComponent(version)}`;
-    const request = { url: `${baseUrl}/pypi/${name}${release}/json`, ...(signal && { signal }) };
-    const head = await upstream.fetch({ ...request, method: 'HEAD' });
-    if (head.status === 404) return MISSING;
-    if (head.status === 200 && head.headers[SERIAL] !== undefined) return listed(name);
-    if (head.status === 429 || head.status >= 500)
-      throw new UpstreamFailed(upstream.name, `answered HTTP ${head.status}`);
-    const found = await upstream.json(request, project);
-    if (found === null) return MISSING;
-    if (normalisePypiName(found) !== name) throw new UpstreamFailed(upstream.name, 'answered for another package');
-    return listed(name);
-  };
-}
-
-/** Whether a registry lists a package, and the version where one is asked. */
-type Listing =
-  /** It does, under this spelling; advisories are filed under it. */
-  | { readonly state: 'listed'; readonly name: string }
-  | { readonly state: 'missing' }
-  /** No registry lists it: a release of the Go language itself. */
-  | { readonly state: 'unregistered' };
-
-const MISSING: Listing = { state: 'missing' };
-const UNREGISTERED: Listing = { state: 'unregistered' };
-const listed = (name: string): Listing => ({ state: 'listed', name });
