@@ -5,6 +5,80 @@ import type { Dated, Upstream } from '../client/client.ts';
 import { parseJson } from '../client/exchange.ts';
 import { firstToAnswer } from '../client/failure.ts';
 
+/** Looks names up; `name` is ASCII without a trailing dot. */
+export interface Dns {
+  lookup(name: string, types: readonly DnsType[], signal?: AbortSignal): Promise<DnsAnswer>;
+}
+
+interface DnsAnswer {
+  /** SERVFAIL only means a failed validation. Any other server failure is an error. */
+  readonly status: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL';
+  /** Whether the asked name itself exists; null when validation failed. */
+  readonly exists: boolean | null;
+  /** True when every answer, or proof of absence, was signed and validated. */
+  readonly validated: boolean;
+  /** One list for each type that was asked. */
+  readonly records: { readonly [T in DnsType]?: readonly (DnsFields[T] & { ttl: number })[] };
+  /** The CNAME chain from the asked name, in order. */
+  readonly aliases: readonly { name: string; target: string; ttl: number }[];
+  readonly resolver: { readonly name: string; readonly url: string };
+  /** When the oldest of its answers was read. */
+  readonly retrievedAtMs: number;
+}
+
+/** The record types that are sold, with their numbers (IANA, "DNS Parameters"). */
+export const DNS_TYPES = { A: 1, AAAA: 28, CNAME: 5, MX: 15, TXT: 16, NS: 2, SOA: 6, CAA: 257 } as const;
+
+export type DnsType = keyof typeof DNS_TYPES;
+
+/** A record's data as fields, without `ttl`. Names have no trailing dot, except the root itself. */
+interface DnsFields {
+  A: { address: string };
+  AAAA: { address: string };
+  CNAME: { target: string };
+  MX: { preference: number; exchange: string };
+  TXT: { text: string };
+  NS: { nameServer: string };
+  SOA: {
+    primaryNameServer: string;
+    hostmaster: string;
+    serial: number;
+    refreshSeconds: number;
+    retrySeconds: number;
+    expireSeconds: number;
+    minimumSeconds: number;
+  };
+  CAA: { flags: number; tag: string; value: string };
+}
+
+/** `url` answers `?name=…&type=…` in the JSON form. */
+interface Resolver {
+  readonly name: string;
+  readonly url: string;
+  readonly upstream: Upstream;
+}
+
+/**
+ * DNS over HTTPS. The first resolver that answers for all of the types gives the whole answer, so that it names one
+ * source. For each type:
+ * 1. The resolver is asked in its JSON form, which a buyer can read when checking an answer at the origin.
+ * 2. An answer to another question, a cut one, or a failure other than one of DNSSEC is an error.
+ * 3. The CNAME chain becomes the aliases, and the data of each row fields.
+ */
+export function createDns(resolvers: readonly Resolver[]): Dns {
+  return {
+    lookup: (name, types, signal) =>
+      firstToAnswer(
+        'DNS over HTTPS',
+        resolvers.map((resolver) => async () => {
+          const answers = await Promise.all(types.map((type) => ask(resolver, name, type, signal)));
+          const retrievedAtMs = Math.min(...answers.map((answer) => answer.retrievedAtMs));
+          return { ...combine(name, answers), resolver: { name: resolver.name, url: resolver.url }, retrievedAtMs };
+        }),
+      ),
+  };
+}
+
 /** The JSON form of DNS over HTTPS that Cloudflare and Google use. Additional fields are ignored. */
 const answerSchema = z.object({
   Status: z.int(),
@@ -28,53 +102,6 @@ const SERVFAIL = 2;
 const NXDOMAIN = 3;
 /** RFC 8914's extended errors for a failed validation: 1 and 2 (unsupported algorithms) and 5 to 12. */
 const BOGUS_REASONS = new Set([1, 2, 5, 6, 7, 8, 9, 10, 11, 12]);
-
-/** One resolver: `url` answers `?name=…&type=…` in the JSON form. */
-interface Resolver {
-  readonly name: string;
-  readonly url: string;
-  readonly upstream: Upstream;
-}
-
-/** The DNS answer about a name from one resolver. */
-interface DnsAnswer {
-  /** SERVFAIL only means a failed validation. Any other server failure is an error. */
-  readonly status: 'NOERROR' | 'NXDOMAIN' | 'SERVFAIL';
-  /** Whether the asked name itself exists; null when validation failed. */
-  readonly exists: boolean | null;
-  /** True when every answer, or proof of absence, was signed and validated. */
-  readonly validated: boolean;
-  /** One list for each type that was asked. */
-  readonly records: { readonly [T in DnsType]?: readonly (DnsFields[T] & { ttl: number })[] };
-  /** The CNAME chain from the asked name, in order. */
-  readonly aliases: readonly { name: string; target: string; ttl: number }[];
-  readonly resolver: { readonly name: string; readonly url: string };
-  /** When the oldest of its answers was read. */
-  readonly retrievedAtMs: number;
-}
-
-/** Looks names up; `name` is ASCII without a trailing dot. */
-export interface Dns {
-  lookup(name: string, types: readonly DnsType[], signal?: AbortSignal): Promise<DnsAnswer>;
-}
-
-/**
- * DNS over HTTPS through the first resolver that answers for all of the types. One resolver gives the whole answer, so that it names one source.
- * The resolvers' JSON form is used because a buyer can read it when checking an answer at the origin.
- */
-export function createDns(resolvers: readonly Resolver[]): Dns {
-  return {
-    lookup: (name, types, signal) =>
-      firstToAnswer(
-        'DNS over HTTPS',
-        resolvers.map((resolver) => async () => {
-          const answers = await Promise.all(types.map((type) => ask(resolver, name, type, signal)));
-          const retrievedAtMs = Math.min(...answers.map((answer) => answer.retrievedAtMs));
-          return { ...combine(name, answers), resolver: { name: resolver.name, url: resolver.url }, retrievedAtMs };
-        }),
-      ),
-  };
-}
 
 interface Asked {
   readonly type: DnsType;
@@ -141,18 +168,6 @@ function combine(name: string, asked: readonly Asked[]) {
   } as const;
 }
 
-function recordsOf(name: string, { type, resolver, answer }: Asked) {
-  // CNAME rows of the chain are reported as aliases. Only the CNAME of the asked name itself is a record.
-  const rows = answer.Answer.filter((row) => row.type === DNS_TYPES[type]).filter(
-    (row) => type !== 'CNAME' || plainName(row.name) === name,
-  );
-  return rows.map((row) => {
-    const fields = parseRecordData(type, row.data);
-    if (fields === null) throw new UpstreamFailed(resolver, `a ${type} record that cannot be read`);
-    return { ...fields, ttl: row.TTL };
-  });
-}
-
 function followAliases(name: string, asked: readonly Asked[]) {
   const rows = asked.flatMap(({ answer }) => answer.Answer).filter((row) => row.type === DNS_TYPES.CNAME);
   const byOwner = new Map(rows.map((row) => [plainName(row.name), row]));
@@ -167,34 +182,19 @@ function followAliases(name: string, asked: readonly Asked[]) {
   return chain;
 }
 
-/** The record types that are sold, with their numbers (IANA, "DNS Parameters"). */
-export const DNS_TYPES = { A: 1, AAAA: 28, CNAME: 5, MX: 15, TXT: 16, NS: 2, SOA: 6, CAA: 257 } as const;
-
-export type DnsType = keyof typeof DNS_TYPES;
-
-/** A record's data as fields, without `ttl`. Names have no trailing dot, except the root itself. */
-interface DnsFields {
-  A: { address: string };
-  AAAA: { address: string };
-  CNAME: { target: string };
-  MX: { preference: number; exchange: string };
-  TXT: { text: string };
-  NS: { nameServer: string };
-  SOA: {
-    primaryNameServer: string;
-    hostmaster: string;
-    serial: number;
-    refreshSeconds: number;
-    retrySeconds: number;
-    expireSeconds: number;
-    minimumSeconds: number;
-  };
-  CAA: { flags: number; tag: string; value: string };
+function recordsOf(name: string, { type, resolver, answer }: Asked) {
+  // CNAME rows of the chain are reported as aliases. Only the CNAME of the asked name itself is a record.
+  const rows = answer.Answer.filter((row) => row.type === DNS_TYPES[type]).filter(
+    (row) => type !== 'CNAME' || plainName(row.name) === name,
+  );
+  return rows.map((row) => {
+    const fields = parseRecordData(type, row.data);
+    if (fields === null) throw new UpstreamFailed(resolver, `a ${type} record that cannot be read`);
+    return { ...fields, ttl: row.TTL };
+  });
 }
 
-type Parsers = { [T in DnsType]: (data: string) => DnsFields[T] | null };
-
-const PARSERS: Parsers = {
+const PARSERS: { [T in DnsType]: (data: string) => DnsFields[T] | null } = {
   A: (data) => (isIPv4(data) ? { address: data } : null),
   AAAA: (data) => (isIPv6(data) ? { address: data } : null),
   CNAME: (data) => named(data, (target) => ({ target })),
@@ -210,7 +210,7 @@ export function parseRecordData<T extends DnsType>(type: T, data: string): DnsFi
   return PARSERS[type](data);
 }
 
-/** A name without its trailing dot, in lower case; the root stays ".", so that a null MX (RFC 7505) is not an empty string. */
+/** Without its trailing dot, in lower case; the root stays ".", so that a null MX (RFC 7505) is not an empty string. */
 export function plainName(name: string): string {
   return name === '.' ? name : name.replace(/\.$/, '').toLowerCase();
 }
@@ -243,7 +243,7 @@ function parseSoa(data: string): DnsFields['SOA'] | null {
 /** One or more quoted strings and nothing else: Cloudflare's form of TXT data. */
 const QUOTED = /^"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*$/s;
 
-/** TXT data: Cloudflare quotes its strings, Google joins them bare. The strings of one record are one text (RFC 7208, 3.3). */
+/** Cloudflare quotes TXT's strings, Google joins them bare. The strings of one record are one text (RFC 7208, 3.3). */
 function parseText(data: string): string {
   if (!QUOTED.test(data)) return data;
   const strings = [...data.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map((match) => match[1] ?? '');

@@ -4,10 +4,6 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { describeFailure, ExchangeFailed, moreTelling } from '../client/failure.ts';
 import { hostOf, type Resolve, requirePublicAddresses, requirePublicUrl } from './guard.ts';
 
-/** Addresses for host names in tests and demonstrations, instead of DNS and its check. Never in production. */
-type TestHosts = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
-
-/** How third parties' URLs are connected to. */
 export interface DialOptions {
   readonly resolve: Resolve;
   /** Host names of this service. They are refused, so that the service does not call itself. */
@@ -21,6 +17,15 @@ export interface DialOptions {
   readonly progress?: Progress;
 }
 
+/** Addresses for host names in tests and demonstrations, instead of DNS and its check. Never in production. */
+type TestHosts = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
+
+interface Dialled {
+  readonly socket: Socket;
+  readonly phases: Phases;
+  readonly tls: TlsFacts | null;
+}
+
 /** The time of each step, in milliseconds; null for a step that was not needed. */
 export interface Phases {
   readonly dnsMs: number | null;
@@ -28,21 +33,23 @@ export interface Phases {
   readonly tlsMs: number | null;
 }
 
-/** An open connection to a public address. */
-interface Dialled {
-  readonly socket: Socket;
-  readonly phases: Phases;
-  readonly tls: TlsFacts | null;
+/** Facts about the server's TLS. Texts are the server's own, cut to a length. */
+export interface TlsFacts {
+  readonly protocol: string;
+  readonly issuer: string | null;
+  readonly subject: string | null;
+  /** Unix seconds. */
+  readonly validFrom: number | null;
+  /** Unix seconds. */
+  readonly validTo: number | null;
 }
 
-/** The most addresses that are tried: further addresses of a name are mostly in the same dead network. */
-const MAX_ADDRESSES = 4;
-/** Time-out of one address, so that an address that drops our packets leaves time for the others. */
-const ATTEMPT_MS = 2500;
-
 /**
- * Connects to a URL's host, or throws `url_not_public`. It connects to the checked addresses, as literals, without a second resolution.
- * So a name that changes its answer (DNS rebinding) does not help an attacker.
+ * Connects to a URL's host, or throws `url_not_public`:
+ * 1. The URL and all addresses of its host must be public.
+ * 2. It connects to one of them, as a literal, without a second resolution: so a name that changes its answer (DNS
+ *    rebinding) does not help an attacker.
+ * 3. For https, the certificate must be valid before a byte is sent.
  */
 export async function dial(url: URL, options: DialOptions, signal: AbortSignal): Promise<Dialled> {
   const started = performance.now();
@@ -73,6 +80,11 @@ async function locate(url: URL, options: DialOptions, signal: AbortSignal) {
   return { addresses, port: options.portFor?.(standard) ?? standard, looked: !literal };
 }
 
+/** The most addresses that are tried: further addresses of a name are mostly in the same dead network. */
+const MAX_ADDRESSES = 4;
+/** Time-out of one address, so that an address that drops our packets leaves time for the others. */
+const ATTEMPT_MS = 2500;
+
 async function connectAny(addresses: readonly string[], port: number, signal: AbortSignal): Promise<Socket> {
   let failure: ExchangeFailed | null = null;
   for (const address of addresses.slice(0, MAX_ADDRESSES)) {
@@ -91,7 +103,7 @@ function connectOne(host: string, port: number, signal: AbortSignal): Promise<So
   const socket = connect({ host, port, noDelay: true });
   let late: NodeJS.Immediate | undefined;
   const giveUp = () => socket.destroy(new ExchangeFailed('connecting', 'connecting timed out'));
-  // After a pause of the process the timer fires before the event of a connection that was made in time. An immediate comes after that event.
+  // After a pause of the process the timer fires before the event of a connection made in time, an immediate after it.
   const timer = setTimeout(() => {
     late = setImmediate(giveUp);
   }, ATTEMPT_MS);
@@ -101,23 +113,39 @@ function connectOne(host: string, port: number, signal: AbortSignal): Promise<So
   });
 }
 
-interface SecureOptions {
-  readonly host: string;
-  /** For tests only: their own certificate authority. */
-  readonly ca?: string | undefined;
-  readonly progress?: Progress | undefined;
+/** Waits for the socket's event. An error, a close or an abort destroys the socket and rejects. */
+function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => socket.destroy(signal.reason);
+    const onError = (error: Error) => fail(signal.aborted ? signal.reason : describeFailure(error, false));
+    const onClose = () => fail(new ExchangeFailed('connecting', 'the connection was lost'));
+    const settle = () => {
+      signal.removeEventListener('abort', onAbort);
+      socket.off('error', onError).off('close', onClose);
+      // Without a listener an error would end the process. The caller adds its own.
+      socket.on('error', () => undefined);
+    };
+    const fail = (error: unknown) => {
+      settle();
+      reject(error);
+    };
+    socket.once(event, () => {
+      settle();
+      resolve(socket);
+    });
+    socket.once('error', onError).once('close', onClose);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
 }
 
-/** Texts of a certificate are cut to this length. */
-const MAX_NAME = 200;
-
 /**
- * The TLS connection over an open one, or ExchangeFailed. Node is told not to refuse a bad certificate, because it would destroy the socket before the
- * certificate can be read, and a monitor wants to know when it expired. So the refusal is here: no byte is sent to a server that Node did not authorize.
+ * The TLS connection over an open one, or ExchangeFailed. The refusal is here and not in Node, which would destroy the
+ * socket before a bad certificate can be read, and a monitor wants to know when it expired.
  */
 async function secure(
   raw: Socket,
-  { host, ca, progress }: SecureOptions,
+  { host, ca, progress }: { host: string; ca: string | undefined; progress: Progress | undefined },
   signal: AbortSignal,
 ): Promise<{ socket: TLSSocket; tls: TlsFacts }> {
   const socket = connectTls({
@@ -138,13 +166,16 @@ async function secure(
   throw new ExchangeFailed('connecting', `its TLS certificate is not valid (${fault})`);
 }
 
-/** Why Node did not authorize the server: OpenSSL's name of the fault, or null for one that is authorized. */
+/** OpenSSL's name of the fault for which Node did not authorize the server; null for one that it did. */
 function faultOf(socket: TLSSocket): string | null {
   if (socket.authorized) return null;
   // Node has the code here, where its types say an error.
   const fault: unknown = socket.authorizationError;
   return typeof fault === 'string' && /^[A-Z_]+$/.test(fault) ? fault : 'CERT_UNTRUSTED';
 }
+
+/** Texts of a certificate are cut to this length. */
+const MAX_NAME = 200;
 
 interface Name {
   readonly O?: string | string[];
@@ -173,51 +204,13 @@ function seconds(date: string): number | null {
   return Number.isNaN(ms) ? null : Math.floor(ms / 1000);
 }
 
-/** Waits for the socket's event. An error, a close or an abort before it destroys the socket. Rejects with ExchangeFailed or the signal's reason. */
-function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect', signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const onAbort = () => socket.destroy(signal.reason);
-    const onError = (error: Error) => fail(signal.aborted ? signal.reason : describeFailure(error, false));
-    const onClose = () => fail(new ExchangeFailed('connecting', 'the connection was lost'));
-    const settle = () => {
-      signal.removeEventListener('abort', onAbort);
-      socket.off('error', onError).off('close', onClose);
-      // Without a listener an error would end the process. The caller adds its own.
-      socket.on('error', () => undefined);
-    };
-    const fail = (error: unknown) => {
-      settle();
-      reject(error);
-    };
-    socket.once(event, () => {
-      settle();
-      resolve(socket);
-    });
-    socket.once('error', onError).once('close', onClose);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
-}
-
 /** The steps of one hop, in their order. `request` lasts from the request to the headers of its answer. */
 type Phase = 'dns' | 'connect' | 'tls' | 'request';
 
-/** One redirect that was followed. */
 export interface Hop {
   readonly url: string;
   readonly status: number;
   readonly latencyMs: number;
-}
-
-/** Facts about the server's TLS. Texts are the server's own, cut to a length. */
-export interface TlsFacts {
-  readonly protocol: string;
-  readonly issuer: string | null;
-  readonly subject: string | null;
-  /** Unix seconds. */
-  readonly validFrom: number | null;
-  /** Unix seconds. */
-  readonly validTo: number | null;
 }
 
 /** What a visit reached before it failed. */
@@ -226,19 +219,17 @@ export interface Reached {
   readonly url: string;
   /** The step during which it failed; null when it failed between two hops. */
   readonly phase: Phase | null;
-  /** Milliseconds of each step of that hop; the last one until the failure, null for one that was not reached or not needed. */
+  /** Milliseconds of that hop's steps, the last one until the failure; null for one not reached or not needed. */
   readonly phaseMs: Readonly<Record<Phase, number | null>>;
   readonly hops: readonly Hop[];
   /** Since the first look-up, redirects included. */
   readonly totalMs: number;
   readonly tls: TlsFacts | null;
-  /** OpenSSL's name of what is wrong with the certificate; null when nothing is, or when it was not seen. */
+  /** OpenSSL's name of the certificate's fault; null when there is none, or when it was not seen. */
   readonly certificateFault: string | null;
 }
 
-/**
- * Notes how far a visit gets. A visit that runs out of time is abandoned at the deadline and can say nothing any more, so it says it while it goes on.
- */
+/** Notes how far a visit gets while it goes on: one that runs out of time is abandoned, and says nothing any more. */
 export interface Progress {
   /** A hop begins; facts about the hop before it are dropped. */
   startHop(url: string): void;
@@ -247,7 +238,6 @@ export interface Progress {
   answered(): void;
   followed(hop: Hop): void;
   secured(tls: TlsFacts, certificateFault: string | null): void;
-  /** What was reached by now. */
   reached(): Reached;
 }
 

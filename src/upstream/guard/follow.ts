@@ -6,21 +6,16 @@ import { ExchangeFailed, withinDeadline } from '../client/failure.ts';
 import { type DialOptions, dial, type Hop, type Phases, type TlsFacts } from './dial.ts';
 import { hostOf } from './guard.ts';
 
+// Requests and their redirects, followed by hand:
+// 1. `followRedirects` for a source that the operator has chosen;
+// 2. `visit` for a page, and `askThirdParty` for another seller's server, whose every hop passes the whole guard.
+
 /** A browser follows 20. Real servers of data and pages need two or three. */
 export const MAX_REDIRECTS = 5;
 
-const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-
-/** The target of a redirect. Null when the answer is no redirect or has no usable location. */
-function redirectTarget(status: number, location: string | undefined, from: URL): URL | null {
-  if (!REDIRECTS.has(status) || location === undefined) return null;
-  // Header bytes come as Latin-1. Servers that send a location unescaped mean UTF-8, and browsers read it as UTF-8.
-  return URL.parse(Buffer.from(location, 'latin1').toString('utf8'), from.href);
-}
-
 /**
- * Follows an upstream's redirects by hand, for GET and HEAD. The operator has chosen the first origin.
- * Any other one passes the guard like a third party's URL, never from https to http, and gets no credentials.
+ * Follows an upstream's redirects, for GET and HEAD. The operator has chosen the first origin. Any other one passes the
+ * guard like a third party's URL, never from https to http, and gets no credentials.
  */
 export async function followRedirects(
   dispatcher: Dispatcher,
@@ -71,6 +66,15 @@ function moved(exchange: Exchange, target: URL): Exchange {
   return { ...exchange, headers: Object.fromEntries(kept), url: target };
 }
 
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+/** The target of a redirect. Null when the answer is no redirect or has no usable location. */
+function redirectTarget(status: number, location: string | undefined, from: URL): URL | null {
+  if (!REDIRECTS.has(status) || location === undefined) return null;
+  // Header bytes come as Latin-1. Servers that send a location unescaped mean UTF-8, and browsers read it as UTF-8.
+  return URL.parse(Buffer.from(location, 'latin1').toString('utf8'), from.href);
+}
+
 /** A response from a third party's host, with the time of each step. The caller must close it, read or not. */
 interface GuardedOpened extends Opened {
   readonly timings: Phases & { readonly firstByteMs: number };
@@ -80,7 +84,7 @@ interface GuardedOpened extends Opened {
 
 /**
  * One exchange through the whole guard, over its own connection, so that no request relies on the checks of another.
- * Throws `url_not_public` (400), NotFound for a host that does not exist, or ExchangeFailed. No proxy from the environment.
+ * Throws `url_not_public` (400), NotFound for a host that does not exist, or ExchangeFailed. Uses no proxy.
  */
 async function openGuarded(exchange: Exchange, options: DialOptions, signal: AbortSignal): Promise<GuardedOpened> {
   const { socket, phases, tls } = await dial(exchange.url, options, signal);
@@ -120,7 +124,6 @@ export interface Landing extends GuardedOpened {
   readonly totalMs: number;
 }
 
-/** What a visit needs besides its URL. */
 interface VisitOptions extends DialOptions {
   readonly userAgent: string;
   /** Throws TooMany when the host's limit is reached. */
@@ -134,10 +137,7 @@ const WANTED = {
   'accept-language': 'en, *;q=0.5',
 };
 
-/**
- * Requests a third party's page and follows its redirects. Every hop passes the whole guard.
- * Throws the guard's errors, TooMany for a host whose limit is reached, or ExchangeFailed. No cookies, no referrer, no credentials.
- */
+/** A third party's page; no cookies, referrer or credentials. Throws the guard's errors, TooMany, ExchangeFailed. */
 export async function visit(start: URL, options: VisitOptions, signal: AbortSignal): Promise<Landing> {
   const started = performance.now();
   const headers = { ...WANTED, 'user-agent': options.userAgent };
@@ -159,7 +159,6 @@ export async function visit(start: URL, options: VisitOptions, signal: AbortSign
   throw new ExchangeFailed('reading', `it redirects more than ${MAX_REDIRECTS} times`);
 }
 
-/** One request to a third party's server. */
 interface ThirdPartyRequest {
   readonly url: URL;
   readonly method: 'GET' | 'POST';
@@ -172,7 +171,6 @@ interface ThirdPartyRequest {
   checkUrl(url: URL): void;
 }
 
-/** The options of all requests to third parties. */
 export interface ThirdPartyOptions {
   readonly dial: DialOptions;
   readonly userAgent: string;
@@ -185,15 +183,15 @@ export interface ThirdPartyAnswer {
   readonly url: URL;
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** The time of the last hop, from the resolution of its host to its headers: what a buyer without an open connection waits. */
+  /** Of the last hop, from the resolution of its host to its headers: what a buyer without a connection waits. */
   readonly latencyMs: number;
   /** The whole body, or ExchangeFailed when it is larger. */
   read(maxBytes: number): Promise<Buffer>;
 }
 
 /**
- * Sends a request to a third party's server. Every hop passes the whole guard. Closes the connection when `use` has settled.
- * No cookies, no referrer, no credentials. Throws the errors of `checkUrl` and of the guard, NotFound for a host that does not exist, or ExchangeFailed.
+ * Sends a request to a third party's server, without cookies, referrer and credentials. Closes the connection when
+ * `use` has settled. Throws what `checkUrl` and the guard throw, NotFound for an unknown host, or ExchangeFailed.
  */
 export function askThirdParty<T>(
   request: ThirdPartyRequest,

@@ -4,36 +4,16 @@ import { BadParameter, NotFound } from '../../errors.ts';
 import { orAborted } from '../../lib/tasks.ts';
 import { ExchangeFailed } from '../client/failure.ts';
 
-/** RFC 1035: a host name and its labels. */
-const MAX_NAME = 253;
-const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
+// Which URLs of third parties may be requested: the form of the URL, the public addresses, and the resolution of names.
+
+/** One text for a literal and for a name, so that it reveals nothing about our resolver's answers. */
+const NOT_PUBLIC = 'only a host on the public internet';
+const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Names with a meaning only inside a network (RFC 6761, RFC 8375, RFC 9476, ICANN's `internal`, and names that routers and firms use).
- * They would fail to resolve or resolve to closed addresses. They are refused early, so that our resolver is not asked about them.
- */
-const PRIVATE_SUFFIXES = [
-  ...['localhost', 'local', 'internal', 'intranet', 'private', 'corp', 'home', 'lan', 'home.arpa', 'localdomain'],
-  ...['test', 'invalid', 'onion', 'alt', 'in-addr.arpa', 'ip6.arpa'],
-];
-
-/** Names under which clouds serve credentials to their virtual machines. They are refused, whatever they resolve to. */
-const METADATA_HOSTS = new Set(['metadata.google.internal', 'metadata.goog', 'instance-data.ec2.internal']);
-
-/** The error for a URL that is, redirects to or resolves to something that is not public. It gives the reason, but never the address. */
-function urlNotPublic(reason: string): BadParameter {
-  return new BadParameter([{ path: 'url', message: reason }], 'url_not_public');
-}
-
-/** The host of a URL for resolution and limits: lower case, without brackets and without a trailing dot. */
-export function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-}
-
-/**
- * Checks a URL before its host is resolved. Throws `url_not_public` unless it is http(s) on the default port, without credentials, for a public
- * address or a name that may be public. It takes the parsed URL and not the text, because the parser turns every spelling of an address (octal, hex,
- * short, full-width) into the one that would be connected to.
+ * Checks a URL before its host is resolved. Throws `url_not_public` unless it is http(s) on the default port, without
+ * credentials, for a public address or a name that may be public. It takes the parsed URL: the parser turns every
+ * spelling of an address (octal, hex, short, full-width) into the one that would be connected to.
  */
 export function requirePublicUrl(url: URL, ownHosts: ReadonlySet<string> = NONE): void {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw urlNotPublic('only http and https URLs');
@@ -48,14 +28,36 @@ export function requirePublicUrl(url: URL, ownHosts: ReadonlySet<string> = NONE)
   }
 }
 
-/** One text for a literal and for a name, so that it reveals nothing about our resolver's answers. */
-const NOT_PUBLIC = 'only a host on the public internet';
-const NONE: ReadonlySet<string> = new Set();
-
-/** Throws `url_not_public` unless every address of a name is public. One closed address among them suggests an attack. */
+/** Throws `url_not_public` unless all of a name's addresses are public. One closed among them suggests an attack. */
 export function requirePublicAddresses(addresses: readonly string[]): void {
   if (addresses.length === 0 || !addresses.every(isPublicAddress)) throw urlNotPublic(NOT_PUBLIC);
 }
+
+/** The error for a URL that is, redirects to or resolves to something not public. It gives the reason, no address. */
+function urlNotPublic(reason: string): BadParameter {
+  return new BadParameter([{ path: 'url', message: reason }], 'url_not_public');
+}
+
+/** The host of a URL for resolution and limits: lower case, without brackets and without a trailing dot. */
+export function hostOf(url: URL): string {
+  return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+}
+
+/** RFC 1035. */
+const MAX_NAME = 253;
+const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
+
+/**
+ * Names with a meaning only inside a network (RFC 6761, RFC 8375, RFC 9476, ICANN's `internal`, and names that routers
+ * and firms use). They are refused early, so that our resolver is not asked about them.
+ */
+const PRIVATE_SUFFIXES = [
+  ...['localhost', 'local', 'internal', 'intranet', 'private', 'corp', 'home', 'lan', 'home.arpa', 'localdomain'],
+  ...['test', 'invalid', 'onion', 'alt', 'in-addr.arpa', 'ip6.arpa'],
+];
+
+/** Names under which clouds serve credentials to their virtual machines. They are refused, whatever they resolve to. */
+const METADATA_HOSTS = new Set(['metadata.google.internal', 'metadata.goog', 'instance-data.ec2.internal']);
 
 function isPublicName(host: string): boolean {
   if (host.length > MAX_NAME || METADATA_HOSTS.has(host)) return false;
@@ -66,8 +68,8 @@ function isPublicName(host: string): boolean {
 
 /**
  * IPv4 ranges to which a third party's URL must not lead: every row of IANA's special-purpose registry
- * (https://www.iana.org/assignments/iana-ipv4-special-registry), "globally reachable" ones included, because they hold no web pages;
- * multicast; and Azure's platform address, which looks public.
+ * (https://www.iana.org/assignments/iana-ipv4-special-registry), "globally reachable" ones included, because they hold
+ * no web pages; multicast; and Azure's platform address, which looks public.
  */
 const CLOSED_V4 = [
   '0.0.0.0/8',
@@ -89,11 +91,12 @@ const CLOSED_V4 = [
   // Multicast (RFC 5771), then the reserved range with the broadcast address.
   '224.0.0.0/4',
   '240.0.0.0/4',
-  // Azure's platform services answer every virtual machine here (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
+  // Azure's platform services, for every virtual machine
+  // (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
   '168.63.129.16/32',
 ];
 
-/** All global unicast IPv6 (RFC 4291; IANA allocates from this range only). Everything else is closed, mapped, NAT64 and ULA included. */
+/** All global unicast IPv6 (RFC 4291; IANA allocates from here only). All else is closed: mapped, NAT64, ULA too. */
 const OPEN_V6 = '2000::/3';
 
 /**
@@ -114,7 +117,7 @@ const closedV4 = blockListOf(CLOSED_V4, 'ipv4');
 const openV6 = blockListOf([OPEN_V6], 'ipv6');
 const closedV6 = blockListOf(CLOSED_V6, 'ipv6');
 
-/** Whether the public internet routes an address to a host. False for anything but a plain IP address, and for one with a zone id. */
+/** Whether the public internet routes an address to a host. False for all but a plain IP address without a zone. */
 export function isPublicAddress(address: string): boolean {
   if (address.includes('%')) return false;
   switch (isIP(address)) {
@@ -146,8 +149,8 @@ const ROOT_MS = 1000;
 export type Resolve = (host: string, signal: AbortSignal) => Promise<string[]>;
 
 /**
- * Asks the machine's name servers directly. The system's `getaddrinfo` runs in the four threads that Node also uses for files and compression,
- * so a third party's silent name server could stall the whole service.
+ * Asks the machine's name servers directly. The system's `getaddrinfo` runs in the four threads that Node also uses for
+ * files and compression, so a third party's silent name server could stall the whole service.
  */
 export function createResolve(servers?: readonly string[]): Resolve {
   const resolver = new Resolver({ timeout: QUERY_MS, tries: TRIES });
@@ -168,8 +171,8 @@ export function createResolve(servers?: readonly string[]): Resolve {
 }
 
 /**
- * Whether the name servers know no name at all. The root has name servers wherever the domain name system is reached, but a name server without a
- * network may answer for every name that it does not exist. One that refuses, fails or drops this question says nothing of other names.
+ * Whether the name servers know no name at all. The root has name servers wherever DNS is reached, but a name server
+ * without a network may deny every name. One that refuses, fails or drops this question says nothing of other names.
  */
 async function lacksTheRoot(resolver: Resolver): Promise<boolean> {
   return resolver.resolveNs('.').then(() => false, isAbsent);

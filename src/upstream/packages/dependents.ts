@@ -43,7 +43,7 @@ export function createDependents(upstream: Upstream, baseUrl: string): FindDepen
 
 const versionSchema = z.object({ publishedAt: z.string().optional() });
 
-/** When an npm version was published; null when deps.dev does not know or fails. It lags, so it is the second choice. */
+/** When an npm version was published; null when deps.dev fails or does not know. It lags: the second choice. */
 export function createDepsDev(upstream: Upstream, baseUrl: string) {
   return async (name: string, version: string, signal?: AbortSignal): Promise<number | null> => {
     const path = `v3/systems/npm/packages/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;

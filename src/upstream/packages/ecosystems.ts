@@ -5,6 +5,13 @@ import validateNpmName from 'validate-npm-package-name';
 /** Orders two versions by their ecosystem's rules: below, at or above 0; null when the order is unknown. */
 export type CompareVersions = (a: string, b: string) => number | null;
 
+/** Each version once, ascending. When any two cannot be compared, all stay in the given order. */
+export function sortVersions(versions: readonly string[], compare: CompareVersions): string[] {
+  const unique = [...new Set(versions)];
+  const comparable = unique.every((version) => compare(version, version) === 0);
+  return comparable ? unique.sort((a, b) => compare(a, b) ?? 0) : unique;
+}
+
 /** Semantic Versioning 2.0; shorter forms (OSV writes `0` and `0.2` in events) are filled up with zeros. */
 export const compareSemver: CompareVersions = (a, b) => {
   const [left, right] = [asSemver(a), asSemver(b)];
@@ -22,8 +29,8 @@ export const comparePython: CompareVersions = (a, b) =>
   validPep440(a) !== null && validPep440(b) !== null ? comparePep440(a, b) : null;
 
 /**
- * Compares numbers between dots; missing ones are zero. Maven, RubyGems, NuGet and Composer agree on this. Their rules differ for letters, so the
- * order of versions with letters is null.
+ * Compares numbers between dots; missing ones are zero. Maven, RubyGems, NuGet and Composer agree on this. Their rules
+ * differ for letters, so the order of versions with letters is null.
  */
 export const compareNumeric: CompareVersions = (a, b) => {
   const [left, right] = [numbersOf(a), numbersOf(b)];
@@ -38,13 +45,6 @@ export const compareNumeric: CompareVersions = (a, b) => {
 function numbersOf(text: string): bigint[] | null {
   const plain = text.replace(/^v/i, '');
   return /^\d{1,20}(\.\d{1,20}){0,9}$/.test(plain) ? plain.split('.').map(BigInt) : null;
-}
-
-/** Each version once, ascending. When any two cannot be compared, all stay in the given order. */
-export function sortVersions(versions: readonly string[], compare: CompareVersions): string[] {
-  const unique = [...new Set(versions)];
-  const comparable = unique.every((version) => compare(version, version) === 0);
-  return comparable ? unique.sort((a, b) => compare(a, b) ?? 0) : unique;
 }
 
 /** npm's own limit. Only Maven and Go allow longer names, and none is in use. */
@@ -76,17 +76,6 @@ function normaliseGoModule(text: string): string | null {
   return text.length <= MAX_NAME && GO_MODULE.test(text) && !dots ? text : null;
 }
 
-/** How one ecosystem names packages and versions. The functions return the normalised form, or null for an invalid text. */
-interface Ecosystem {
-  /** OSV's name for it, letter case included (https://ossf.github.io/osv-schema/#defined-ecosystems). */
-  readonly osv: string;
-  readonly nameForm: string;
-  name(text: string): string | null;
-  readonly versionForm: string;
-  version(text: string): string | null;
-  readonly compare: CompareVersions;
-}
-
 /** The form of a version in any ecosystem: no white space, no operator, no wildcard, no list. */
 const PLAIN = /^[A-Za-z0-9][A-Za-z0-9.+_!-]{0,99}$/;
 /** `1.x` asks for many versions, as does a tag such as `latest` (Maven's are upper case). */
@@ -96,7 +85,7 @@ function plainVersion(text: string): string | null {
   return PLAIN.test(text) && !MANY.test(text) ? text : null;
 }
 
-/** Like plainVersion, but beginning with a number, as all versions outside Maven do. */
+/** Outside Maven all versions begin with a number. */
 function numberedVersion(text: string): string | null {
   return /^v?\d/i.test(text) ? plainVersion(text) : null;
 }
@@ -106,10 +95,21 @@ function semanticVersion(text: string): string | null {
   return PLAIN.test(plain) && semver.valid(plain) !== null ? plain : null;
 }
 
-/** Modules carry semantic versions, the language itself numbers such as 1.20 and 1.21rc1. OSV has both without the `v` or `go` in front. */
+/** Modules carry semantic versions, the language numbers such as 1.20 and 1.21rc1: at OSV without the `v` or `go`. */
 function goVersion(text: string): string | null {
   const plain = text.replace(/^(v|go)/, '');
   return semanticVersion(plain) ?? (/^1\.\d{1,4}(\.\d{1,4})?((rc|beta)\d{1,3})?$/.test(plain) ? plain : null);
+}
+
+/** The functions return the normalised form, or null for an invalid text. */
+interface Ecosystem {
+  /** OSV's name for it, letter case included (https://ossf.github.io/osv-schema/#defined-ecosystems). */
+  readonly osv: string;
+  readonly nameForm: string;
+  name(text: string): string | null;
+  readonly versionForm: string;
+  version(text: string): string | null;
+  readonly compare: CompareVersions;
 }
 
 const semantic = {
@@ -123,7 +123,7 @@ const numbered = {
   compare: compareNumeric,
 };
 
-/** The eight ecosystems by their names in our interface. */
+/** The eight ecosystems, by their names in our interface: how each names packages and versions, and orders versions. */
 export const ECOSYSTEMS = {
   npm: {
     osv: 'npm',
@@ -181,5 +181,4 @@ export const ECOSYSTEMS = {
   },
 } satisfies Record<string, Ecosystem>;
 
-/** The names that the routes `packages/*` accept. */
 export type EcosystemName = keyof typeof ECOSYSTEMS;

@@ -19,9 +19,9 @@ export async function registryUrl(override: string | null): Promise<string> {
 }
 
 /**
- * Requests an npm registry through npm's own client, under our time and size limits. It asks for an uncompressed answer and refuses a compressed
- * one, because the library would decompress it without a limit. The library follows up to 20 redirects, and reads the whole body of an error
- * answer, limited only by the deadline.
+ * Requests an npm registry through npm's own client, under our limits of time and size. A compressed answer is refused,
+ * because the library would decompress it without a limit. The library follows up to 20 redirects, and reads the whole
+ * body of an error answer, limited only by the deadline.
  */
 export const registryTransport: Transport = async (sent, maxBytes, signal) => {
   const control = new AbortController();

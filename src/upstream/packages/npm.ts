@@ -5,36 +5,62 @@ import type { Dated, Upstream } from '../client/client.ts';
 import { AnswerTooLarge } from './npm-registry.ts';
 import { npmLicence, type ProjectUrl, projectUrls, repositoryPage } from './project.ts';
 
-/** The latest release of an npm package, with where and when it was read. */
+export interface Npm {
+  /** The release of the `latest` tag. Null when there is no such package; NotFound when it was unpublished. */
+  latest(name: string, signal?: AbortSignal): Promise<NpmPackage | null>;
+}
+
 interface NpmPackage extends NpmRelease {
   readonly publishedAt: number | null;
   readonly url: string;
   readonly retrievedAtMs: number;
 }
 
-export interface Npm {
-  /** The release of the registry's `latest` tag. Null when there is no such package. Rejects with NotFound when the package was unpublished. */
-  latest(name: string, signal?: AbortSignal): Promise<NpmPackage | null>;
+interface NpmRelease extends NpmDist {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string | null;
+  readonly licence: string | null;
+  readonly dependencies: Ranges;
+  readonly peerDependencies: Ranges;
+  /** Null: the package states none. */
+  readonly engines: Ranges | null;
+  /** The message; null: not deprecated. */
+  readonly deprecated: string | null;
+  readonly homepage: string | null;
+  readonly repository: string | null;
+  /** Pages that it names: homepage, repository, bugs, funding. */
+  readonly projectUrls: readonly ProjectUrl[];
+}
+
+type Ranges = Record<string, string>;
+
+/** Of the published file (https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md#dist). */
+interface NpmDist {
+  /** Bytes of all files; null: published before the registry measured them. */
+  readonly unpackedSizeBytes: number | null;
+  readonly fileCount: number | null;
+  /** Subresource Integrity of the tarball; null: published before there was one. */
+  readonly integrity: string | null;
+  /** The registry's attestation of how the version was built; null: it has none. */
+  readonly provenance: { readonly predicateType: string; readonly url: string } | null;
 }
 
 interface NpmDeps {
   readonly registry: Upstream;
   /** The registry's base URL, without a trailing slash. */
   registryUrl(): Promise<string>;
-  /** The publication time of a version whose packument is too large to read; null when unknown. */
+  /** When a version was published whose packument is too large to read; null when unknown. */
   publishedAt(name: string, version: string, signal?: AbortSignal): Promise<number | null>;
 }
 
-const packumentSchema = z.object({
-  name: z.string(),
-  'dist-tags': z.record(z.string(), z.string()).optional(),
-  versions: z.record(z.string(), z.unknown()).optional(),
-  time: z.record(z.string(), z.unknown()).optional(),
-  license: z.unknown().optional(),
-  licenses: z.unknown().optional(),
-});
+/** Packuments that are known to be too large. A few hundred packages are as large. */
+const MAX_REMEMBERED = 1000;
 
-/** Reads the full packument, because only it has the time of publishing. When it is larger than the cap, reads the latest version's manifest. */
+/**
+ * The latest release of a package. Reads the full packument, because only it has the time of publishing. When it is
+ * larger than the cap, reads the latest version's manifest, and asks deps.dev for the time.
+ */
 export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm {
   const read = async <T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
     registry.jsonDated({ url: `${await registryUrl()}/${path}`, ...(signal && { signal }) }, schema);
@@ -70,13 +96,19 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
   };
 }
 
-/** A few hundred packages are as large. */
-const MAX_REMEMBERED = 1000;
-
 /** The path as npm's own client writes it: only the scope's slash is encoded. */
 function pathOf(name: string): string {
   return name.replace('/', '%2f');
 }
+
+const packumentSchema = z.object({
+  name: z.string(),
+  'dist-tags': z.record(z.string(), z.string()).optional(),
+  versions: z.record(z.string(), z.unknown()).optional(),
+  time: z.record(z.string(), z.unknown()).optional(),
+  license: z.unknown().optional(),
+  licenses: z.unknown().optional(),
+});
 
 function fromPackument(registry: Upstream, name: string, got: Dated<z.output<typeof packumentSchema>>): NpmPackage {
   const { versions, time = {}, ...packument } = got.data;
@@ -104,27 +136,6 @@ function dated(got: Dated<unknown>, release: NpmRelease, publishedAt: number | n
   return { ...release, publishedAt, url: got.url, retrievedAtMs: got.retrievedAtMs };
 }
 
-/** Version ranges by package name. */
-type Ranges = Record<string, string>;
-
-/** One published version in a uniform shape. */
-interface NpmRelease extends NpmDist {
-  readonly name: string;
-  readonly version: string;
-  readonly description: string | null;
-  readonly licence: string | null;
-  readonly dependencies: Ranges;
-  readonly peerDependencies: Ranges;
-  /** null: the package states none. */
-  readonly engines: Ranges | null;
-  /** The message; null: not deprecated. */
-  readonly deprecated: string | null;
-  readonly homepage: string | null;
-  readonly repository: string | null;
-  /** Pages that it names: homepage, repository, bugs, funding. */
-  readonly projectUrls: readonly ProjectUrl[];
-}
-
 /** Old registries stored package.json unchecked, so only name and version have a reliable type. */
 export const manifestSchema = z.object({
   name: z.string(),
@@ -142,9 +153,6 @@ export const manifestSchema = z.object({
   funding: z.unknown().optional(),
   dist: z.unknown().optional(),
 });
-
-/** Longest text that is passed on, in characters. */
-const MAX_TEXT = 2000;
 
 /** Reads every old form. `whole` is the package's own entry, because some licences are stated only there. */
 export function readRelease(
@@ -171,6 +179,9 @@ export function readRelease(
     ...readDist(manifest.dist),
   };
 }
+
+/** Longest text that is passed on, in characters. */
+const MAX_TEXT = 2000;
 
 function textOf(value: unknown): string | null {
   if (typeof value !== 'string') return null;
@@ -211,17 +222,6 @@ function urlOf(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'url' in value ? value.url : value;
 }
 
-/** What the registry says of the published file (https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md#dist). */
-interface NpmDist {
-  /** Bytes of all files; null: published before the registry measured them. */
-  readonly unpackedSizeBytes: number | null;
-  readonly fileCount: number | null;
-  /** Subresource Integrity of the tarball; null: published before there was one. */
-  readonly integrity: string | null;
-  /** The registry's attestation of how the version was built; null: it has none. */
-  readonly provenance: { readonly predicateType: string; readonly url: string } | null;
-}
-
 const text = z.string().max(500);
 const count = z.int().nonnegative().nullable().catch(null);
 
@@ -250,7 +250,7 @@ export function readDist(dist: unknown): NpmDist {
 
 const pointSchema = z.object({ downloads: z.int().nonnegative(), package: z.string() });
 
-/** Downloads over the last seven days that npm has counted. Null when npm counts none for the package. Rejects with UpstreamFailed when it does not answer. */
+/** Downloads of the last seven days; null when npm counts none. Rejects with UpstreamFailed when it does not answer. */
 export function createNpmDownloads(upstream: Upstream, baseUrl: string) {
   return async (name: string, signal?: AbortSignal): Promise<number | null> => {
     // Unlike the registry, this API takes scoped names with a plain slash.

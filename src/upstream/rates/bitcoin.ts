@@ -6,128 +6,25 @@ import { createSingleFlight } from '../../lib/tasks.ts';
 import { type Decimal, formatDecimal, parseDecimal } from '../../lib/units.ts';
 import type { Dated, Upstream, Upstreams } from '../client/client.ts';
 
-/** How far two prices may be apart, in percent of the lower one. */
-const AGREE_PERCENT = 2n;
-
-/**
- * One exact rate from several exchanges' rates (positive decimals): the median of three, or the mean of two that are within 2 % of each other; null
- * otherwise. The median of three tolerates one wrong rate. Of two that differ, it is unknown which one is wrong.
- */
-export function agreedRate(rates: readonly string[]): string | null {
-  const [low, middle, high] = inOrder(rates);
-  if (low === undefined || middle === undefined) return null;
-  if (high !== undefined) return formatDecimal(middle);
-  if (middle.digits * 100n > low.digits * (100n + AGREE_PERCENT)) return null;
-  // Half of a decimal is five times it, one place on.
-  return formatDecimal({ digits: (low.digits + middle.digits) * 5n, scale: low.scale + 1 });
+export interface RateSource {
+  /** At most 60 s old. Rejects with Unavailable (503, `btc_rate_unavailable`) unless two exchanges agree within 2 %. */
+  current(): Promise<BtcUsd>;
 }
 
-/** The lowest first, all at one scale. */
-function inOrder(rates: readonly string[]): Decimal[] {
-  const parsed = rates.map((text) => parseDecimal(text) ?? { digits: 0n, scale: 0 });
-  const scale = Math.max(...parsed.map((rate) => rate.scale));
-  const aligned = parsed.map((rate) => ({ digits: rate.digits * 10n ** BigInt(scale - rate.scale), scale }));
-  return aligned.sort((a, b) => (a.digits < b.digits ? -1 : Number(a.digits > b.digits)));
+export interface WatchedRates extends RateSource {
+  /**
+   * Why there is no rate, as the last reading found; null after a good one, and before the first. While there is none,
+   * this asks the exchanges again once a minute, so that the fault ends also when nobody buys.
+   */
+  fault(): string | null;
 }
 
-/** The last trade of BTC/USD at one exchange. */
-interface BtcTicker {
-  /** Plain decimal text, within bounds that no real price leaves. */
-  readonly rate: string;
-  /** When it was read, Unix milliseconds. */
-  readonly retrievedAtMs: number;
-}
-
-/** Reads one exchange's ticker. Rejects with UpstreamFailed for anything but a plausible, current price. */
-type ReadTicker = (upstream: Upstream, baseUrl: string) => Promise<BtcTicker>;
-
-/** The plausible prices. A price outside is a fault of the exchange or a bug: it is orders of magnitude away from bitcoin's prices since 2013. */
-const LOWEST = 100n;
-const HIGHEST = 100_000_000n;
-/** More digits than any exchange quotes. */
-const MAX_DIGITS = 24;
-/** Bitcoin trades every few seconds. An older price comes from a halted market or from a cache. */
-const MAX_AGE_SECONDS = 10 * 60;
-
-const coinbaseSchema = z.object({ price: z.string(), time: z.string().optional() });
-
-/** Coinbase Exchange: `price` is the last trade, `time` that trade's. */
-const readCoinbase: ReadTicker = async (upstream, baseUrl) => {
-  const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/products/BTC-USD/ticker`, coinbaseSchema);
-  if (data.time !== undefined) checkAge(upstream, secondsOf(data.time), retrievedAtMs);
-  return { rate: plausible(upstream, data.price), retrievedAtMs };
-};
-
-const krakenSchema = z.object({
-  error: z.array(z.string()),
-  result: z.record(z.string(), z.object({ c: z.tuple([z.string()]).rest(z.string()) })).optional(),
-});
-
-/** Kraken sends errors with HTTP 200, and names the pair otherwise than the request. It gives no time. */
-const readKraken: ReadTicker = async (upstream, baseUrl) => {
-  const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/0/public/Ticker?pair=XBTUSD`, krakenSchema);
-  const [entry] = Object.entries(data.result ?? {});
-  if (data.error.length > 0 || entry === undefined) throw new UpstreamFailed(upstream.name, 'answered with an error');
-  const [pair, { c: lastTrade }] = entry;
-  if (!pair.endsWith('USD')) throw new UpstreamFailed(upstream.name, 'answered for another pair');
-  return { rate: plausible(upstream, lastTrade[0]), retrievedAtMs };
-};
-
-const bitstampSchema = z.object({ last: z.string(), timestamp: z.string().regex(/^\d{1,12}$/) });
-
-/** Bitstamp: `timestamp` in Unix seconds as text. The path keeps its last slash; without it there is a redirect. */
-const readBitstamp: ReadTicker = async (upstream, baseUrl) => {
-  const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/api/v2/ticker/btcusd/`, bitstampSchema);
-  checkAge(upstream, Number(data.timestamp), retrievedAtMs);
-  return { rate: plausible(upstream, data.last), retrievedAtMs };
-};
-
-async function ask<T>(upstream: Upstream, url: string, schema: z.ZodType<T>): Promise<Dated<T>> {
-  const answer = await upstream.jsonDated({ url }, schema);
-  if (answer === null) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
-  return answer;
-}
-
-function plausible({ name }: Upstream, text: string): string {
-  const price = text.length <= MAX_DIGITS ? parseDecimal(text) : null;
-  const one = 10n ** BigInt(price?.scale ?? 0);
-  if (price === null || price.digits < LOWEST * one || price.digits > HIGHEST * one) {
-    throw new UpstreamFailed(name, 'answered a price that cannot be');
-  }
-  return formatDecimal(price);
-}
-
-/** A time far in the future is refused like an old one, because it does not show when the price was made. */
-function checkAge({ name }: Upstream, at: number | null, nowMs: number): void {
-  const isRecent = at !== null && Math.abs(nowMs / 1000 - at) <= MAX_AGE_SECONDS;
-  if (!isRecent) throw new UpstreamFailed(name, 'answered a price of another time');
-}
-
-/** The BTC/USD rate of the exchanges. */
 interface BtcUsd {
   /** Decimal string: the median of three, or the mean of two that agree. */
   readonly rate: string;
   readonly exchanges: readonly { readonly name: string; readonly rate: string }[];
-  /** When the oldest of the prices was read, Unix milliseconds. */
+  /** When the oldest of the prices was read. */
   readonly retrievedAtMs: number;
-}
-
-/** The rate at which sats are priced. */
-export interface RateSource {
-  /**
-   * The rate, at most 60 s old. Rejects with Unavailable (503, `btc_rate_unavailable`) when fewer than two exchanges answer, or when only two
-   * answer and differ by more than 2 %.
-   */
-  current(): Promise<BtcUsd>;
-}
-
-/** A rate source that says when there is no rate. */
-export interface WatchedRates extends RateSource {
-  /**
-   * Why there is no rate, as the last reading found; null after a good one, and before the first. While there is none, this asks the exchanges again
-   * once a minute, so that the fault ends also when nobody buys.
-   */
-  fault(): string | null;
 }
 
 interface RateSourceDeps {
@@ -137,20 +34,16 @@ interface RateSourceDeps {
 }
 
 const KEEP_MS = 60_000;
-/** After a failure the exchanges are not asked for this time. Kraken accepts about one request a second, and invoices are requested faster. */
+/** After a failure no exchange is asked for so long: Kraken takes about one request a second, invoices come faster. */
 const REST_SECONDS = 5;
 /** A ticker is some hundred bytes; a buyer waits for the slowest of the three. */
 const BOUNDS = { timeoutMs: 3000, maxBytes: 64 * 1024, concurrency: 1, retries: 0 } as const;
 
-const EXCHANGES: readonly { name: string; key: keyof MarketsConfig['exchanges']; read: ReadTicker }[] = [
-  { name: 'Coinbase', key: 'coinbase', read: readCoinbase },
-  { name: 'Kraken', key: 'kraken', read: readKraken },
-  { name: 'Bitstamp', key: 'bitstamp', read: readBitstamp },
-];
-
 /**
- * Reads BTC/USD from three exchanges in parallel when a caller asks and the last rate is older than 60 s. Concurrent callers share a reading.
- * An older rate is never used for a price.
+ * The BTC/USD rate. When a caller asks and the last rate is older than 60 s:
+ * 1. Three exchanges are read in parallel; concurrent callers share the reading.
+ * 2. A price that is implausible, or of another time, does not count.
+ * 3. Three prices give their median, two that agree their mean. Else there is no rate: an older one never prices.
  */
 export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): WatchedRates {
   const tickers = EXCHANGES.map(({ name, key, read }) => {
@@ -199,13 +92,8 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Wa
   };
 }
 
-interface Ticker {
-  readonly name: string;
-  read(): Promise<BtcTicker>;
-}
-
 /** One exchange's price, or the reason why it does not count. Rethrows an error that is no UpstreamFailed. */
-async function attempt({ name, read }: Ticker): Promise<(BtcTicker & { name: string }) | { reason: string }> {
+async function attempt({ name, read }: { name: string; read(): Promise<BtcTicker> }) {
   try {
     return { name, ...(await read()) };
   } catch (error) {
@@ -219,4 +107,107 @@ function unavailable(reasons: readonly string[]): Unavailable {
   const why = reasons.length > 1 ? reasons : [...reasons, 'the other two exchanges are more than 2 % apart'];
   const detail = `The bitcoin price is not known now, so nothing can be priced in sats (${why.join('; ')}).`;
   return new Unavailable('btc_rate_unavailable', detail, REST_SECONDS);
+}
+
+/** How far two prices may be apart, in percent of the lower one. */
+const AGREE_PERCENT = 2n;
+
+/**
+ * One exact rate from several (positive decimals): the median of three, which tolerates one wrong rate, or the mean of
+ * two that are within 2 %. Null otherwise: of two that differ, it is unknown which one is wrong.
+ */
+export function agreedRate(rates: readonly string[]): string | null {
+  const [low, middle, high] = inOrder(rates);
+  if (low === undefined || middle === undefined) return null;
+  if (high !== undefined) return formatDecimal(middle);
+  if (middle.digits * 100n > low.digits * (100n + AGREE_PERCENT)) return null;
+  // Half of a decimal is five times it, one place on.
+  return formatDecimal({ digits: (low.digits + middle.digits) * 5n, scale: low.scale + 1 });
+}
+
+/** The lowest first, all at one scale. */
+function inOrder(rates: readonly string[]): Decimal[] {
+  const parsed = rates.map((text) => parseDecimal(text) ?? { digits: 0n, scale: 0 });
+  const scale = Math.max(...parsed.map((rate) => rate.scale));
+  const aligned = parsed.map((rate) => ({ digits: rate.digits * 10n ** BigInt(scale - rate.scale), scale }));
+  return aligned.sort((a, b) => (a.digits < b.digits ? -1 : Number(a.digits > b.digits)));
+}
+
+/** The last trade of BTC/USD at one exchange. */
+interface BtcTicker {
+  /** Plain decimal text, within bounds that no real price leaves. */
+  readonly rate: string;
+  readonly retrievedAtMs: number;
+}
+
+/** Reads one exchange's ticker. Rejects with UpstreamFailed for anything but a plausible, current price. */
+type ReadTicker = (upstream: Upstream, baseUrl: string) => Promise<BtcTicker>;
+
+const coinbaseSchema = z.object({ price: z.string(), time: z.string().optional() });
+
+/** Coinbase Exchange: `price` is the last trade, `time` that trade's. */
+const readCoinbase: ReadTicker = async (upstream, baseUrl) => {
+  const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/products/BTC-USD/ticker`, coinbaseSchema);
+  if (data.time !== undefined) checkAge(upstream, secondsOf(data.time), retrievedAtMs);
+  return { rate: plausible(upstream, data.price), retrievedAtMs };
+};
+
+const krakenSchema = z.object({
+  error: z.array(z.string()),
+  result: z.record(z.string(), z.object({ c: z.tuple([z.string()]).rest(z.string()) })).optional(),
+});
+
+/** Kraken sends errors with HTTP 200, and names the pair otherwise than the request. It gives no time. */
+const readKraken: ReadTicker = async (upstream, baseUrl) => {
+  const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/0/public/Ticker?pair=XBTUSD`, krakenSchema);
+  const [entry] = Object.entries(data.result ?? {});
+  if (data.error.length > 0 || entry === undefined) throw new UpstreamFailed(upstream.name, 'answered with an error');
+  const [pair, { c: lastTrade }] = entry;
+  if (!pair.endsWith('USD')) throw new UpstreamFailed(upstream.name, 'answered for another pair');
+  return { rate: plausible(upstream, lastTrade[0]), retrievedAtMs };
+};
+
+const bitstampSchema = z.object({ last: z.string(), timestamp: z.string().regex(/^\d{1,12}$/) });
+
+/** Bitstamp: `timestamp` in Unix seconds as text. The path keeps its last slash; without it there is a redirect. */
+const readBitstamp: ReadTicker = async (upstream, baseUrl) => {
+  const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/api/v2/ticker/btcusd/`, bitstampSchema);
+  checkAge(upstream, Number(data.timestamp), retrievedAtMs);
+  return { rate: plausible(upstream, data.last), retrievedAtMs };
+};
+
+const EXCHANGES: readonly { name: string; key: keyof MarketsConfig['exchanges']; read: ReadTicker }[] = [
+  { name: 'Coinbase', key: 'coinbase', read: readCoinbase },
+  { name: 'Kraken', key: 'kraken', read: readKraken },
+  { name: 'Bitstamp', key: 'bitstamp', read: readBitstamp },
+];
+
+async function ask<T>(upstream: Upstream, url: string, schema: z.ZodType<T>): Promise<Dated<T>> {
+  const answer = await upstream.jsonDated({ url }, schema);
+  if (answer === null) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
+  return answer;
+}
+
+/** The plausible prices in dollars. Bitcoin's have been orders of magnitude away from both since 2013. */
+const LOWEST = 100n;
+const HIGHEST = 100_000_000n;
+/** More digits than any exchange quotes. */
+const MAX_DIGITS = 24;
+
+function plausible({ name }: Upstream, text: string): string {
+  const price = text.length <= MAX_DIGITS ? parseDecimal(text) : null;
+  const one = 10n ** BigInt(price?.scale ?? 0);
+  if (price === null || price.digits < LOWEST * one || price.digits > HIGHEST * one) {
+    throw new UpstreamFailed(name, 'answered a price that cannot be');
+  }
+  return formatDecimal(price);
+}
+
+/** Bitcoin trades every few seconds. An older price comes from a halted market or from a cache. */
+const MAX_AGE_SECONDS = 10 * 60;
+
+/** A time far in the future is refused like an old one, because it does not show when the price was made. */
+function checkAge({ name }: Upstream, at: number | null, nowMs: number): void {
+  const isRecent = at !== null && Math.abs(nowMs / 1000 - at) <= MAX_AGE_SECONDS;
+  if (!isRecent) throw new UpstreamFailed(name, 'answered a price of another time');
 }

@@ -6,7 +6,7 @@ import { type Clock, daysBetween, isCalendarDate } from '../../lib/clock.ts';
 import type { Upstream } from '../client/client.ts';
 import { type DatedFixing, type DatedFixings, type Fixing, type FixingSource, isDue, isRate } from './fixing.ts';
 
-/** The longest gap between ECB fixings is five days, at Easter and Christmas. Frankfurter also looks back 14 days. */
+/** Frankfurter looks back 14 days too. The longest gap between fixings is five days, at Easter and Christmas. */
 const MAX_GAP_DAYS = 14;
 /** The history only grows; its newest days come from the other two files. */
 const HISTORY_FRESH_MS = 24 * 3_600_000;
@@ -17,24 +17,10 @@ const RETRY_MS = 60_000;
 
 const PUBLISHER = 'European Central Bank';
 
-const XML_TYPE = /^(application|text)\/([\w.+-]+\+)?xml|^text\/plain|^application\/octet-stream/i;
-const ZIP_TYPE = /^application\/(x-)?zip|^application\/octet-stream/i;
-
-interface Copy {
-  readonly file: FixingFile;
-  readonly newest: string;
-  readonly url: string;
-  readonly readAtMs: number;
-}
-
-interface Kept {
-  /** A copy that is fresh and contains the date; it is read again if needed. Rejects with UpstreamFailed when there is none. */
-  upTo(date: string): Promise<Copy>;
-}
-
 /**
  * The ECB's reference rates from the three files that it publishes: today, the last 90 days, everything since 1999.
  * A day without a fixing (a weekend, a holiday) gives the last one before it. `baseUrl` is the folder of the files.
+ * Each file is kept in parsed form, and read again when a newer one is due; `createFrankfurter` is the second source.
  */
 export function createEcb(upstream: Upstream, baseUrl: string, clock: Clock): FixingSource {
   const keep = (name: string, read: Reader, due: Due) => keepFile(upstream, `${baseUrl}/${name}`, read, due, clock);
@@ -71,18 +57,20 @@ export function createEcb(upstream: Upstream, baseUrl: string, clock: Clock): Fi
   return { at, between };
 }
 
+interface Copy {
+  readonly file: FixingFile;
+  readonly newest: string;
+  readonly url: string;
+  readonly readAtMs: number;
+}
+
+interface Kept {
+  /** A fresh copy that contains the date, read again if needed. Rejects with UpstreamFailed when there is none. */
+  upTo(date: string): Promise<Copy>;
+}
+
 type Reader = (body: Buffer, contentType: string) => FixingFile;
 type Due = (copy: Copy, nowMs: number) => boolean;
-
-function readXml(body: Buffer, contentType: string): FixingFile {
-  if (!XML_TYPE.test(contentType)) throw new UnreadableFile('is not served as XML');
-  return readFixingsXml(body.toString('utf8'));
-}
-
-function readZip(body: Buffer, contentType: string): FixingFile {
-  if (!ZIP_TYPE.test(contentType)) throw new UnreadableFile('is not served as a zip');
-  return readFixingsZip(body);
-}
 
 /** One file, cached in parsed form. Concurrent callers share one read. */
 function keepFile(upstream: Upstream, url: string, read: Reader, due: Due, clock: Clock): Kept {
@@ -140,11 +128,21 @@ interface FixingFile {
   read(date: string): Fixing | null;
 }
 
-/** The history of 27 years is 1.5 MB of text. A file of ten times that size is not the ECB's. */
-const MAX_UNZIPPED = 16 * 1024 * 1024;
-
 /** The readers below throw this. The message is safe to publish. */
 export class UnreadableFile extends Error {}
+
+const XML_TYPE = /^(application|text)\/([\w.+-]+\+)?xml|^text\/plain|^application\/octet-stream/i;
+const ZIP_TYPE = /^application\/(x-)?zip|^application\/octet-stream/i;
+
+function readXml(body: Buffer, contentType: string): FixingFile {
+  if (!XML_TYPE.test(contentType)) throw new UnreadableFile('is not served as XML');
+  return readFixingsXml(body.toString('utf8'));
+}
+
+function readZip(body: Buffer, contentType: string): FixingFile {
+  if (!ZIP_TYPE.test(contentType)) throw new UnreadableFile('is not served as a zip');
+  return readFixingsZip(body);
+}
 
 /**
  * The daily and the 90-day file: `Cube time` elements with a `Cube currency rate` for each currency, per one euro.
@@ -170,6 +168,9 @@ export function readFixingsXml(text: string): FixingFile {
   return checked([...days.keys()], (date) => days.get(date));
 }
 
+/** The history of 27 years is 1.5 MB of text. A file of ten times that size is not the ECB's. */
+const MAX_UNZIPPED = 16 * 1024 * 1024;
+
 /** The full history: a zip that holds one CSV, a row a day, `N/A` where a currency was not quoted. */
 export function readFixingsZip(zip: Uint8Array): FixingFile {
   try {
@@ -185,7 +186,7 @@ export function readFixingsZip(zip: Uint8Array): FixingFile {
   throw new UnreadableFile('holds no history');
 }
 
-/** Rows are kept as text and split when they are read: seven thousand days of forty columns would be many small strings. */
+/** Rows stay text until they are read: seven thousand days of forty columns would be many small strings. */
 export function readFixingsCsv(text: string): FixingFile {
   const [header = '', ...rows] = text
     .split('\n')
@@ -205,7 +206,7 @@ export function readFixingsCsv(text: string): FixingFile {
   });
 }
 
-/** Throws UnreadableFile unless the file has real days in descending order, and for each day known codes with positive rates. */
+/** Throws UnreadableFile unless its days are real and descend, and each has known codes with positive rates. */
 function checked(dates: readonly string[], ratesOf: (date: string) => Map<string, string> | undefined): FixingFile {
   if (dates.length === 0) throw new UnreadableFile('holds no rates');
   const orderly = dates.every((date, at) => isCalendarDate(date) && (at === 0 || date < (dates[at - 1] ?? '')));
@@ -223,7 +224,6 @@ function checked(dates: readonly string[], ratesOf: (date: string) => Map<string
 }
 
 const code = z.string().regex(/^[A-Z]{3}$/);
-
 /** JSON numbers of a few digits, so their shortest text is the text that was sent. */
 const rates = z.record(code, z.number().transform(String).refine(isRate));
 
@@ -235,7 +235,6 @@ const answerSchema = z.object({
   rates,
 });
 
-/** The answer for a span of days. */
 const spanSchema = z.object({
   amount: z.literal(1),
   base: code,

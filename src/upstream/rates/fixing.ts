@@ -1,5 +1,12 @@
 import { type Decimal, divide, multiply, parseDecimal } from '../../lib/units.ts';
 
+export interface FixingSource {
+  /** The last fixing on or before a calendar date; for null the newest. Rejects with UpstreamFailed for none. */
+  at(date: string | null): Promise<DatedFixing>;
+  /** Every fixing between two calendar dates, both included. Rejects with UpstreamFailed when not all can be read. */
+  between(from: string, to: string): Promise<DatedFixings>;
+}
+
 /** The reference rates of one day: how many units of each currency one unit of `base` is worth. */
 export interface Fixing {
   /** `YYYY-MM-DD` */
@@ -8,7 +15,6 @@ export interface Fixing {
   readonly rates: ReadonlyMap<string, string>;
 }
 
-/** A fixing with where and when it was read. */
 export interface DatedFixing {
   readonly fixing: Fixing;
   /** The publisher of the rates, and the service that passed them on. */
@@ -17,25 +23,13 @@ export interface DatedFixing {
   readonly retrievedAtMs: number;
 }
 
-/** The fixings of some days, with where and when they were read. */
 export interface DatedFixings extends Omit<DatedFixing, 'fixing'> {
   /** Newest first. */
   readonly fixings: readonly Fixing[];
 }
 
-/** A source of fixings. */
-export interface FixingSource {
-  /** The last fixing on or before a calendar date; for null the newest one. Rejects with UpstreamFailed when there is none. */
-  at(date: string | null): Promise<DatedFixing>;
-  /** Every fixing from one calendar date to a later one, both included. Rejects with UpstreamFailed when they cannot be read as a whole. */
-  between(from: string, to: string): Promise<DatedFixings>;
-}
-
-/** The euro's first day of trading; no fixing is older (https://www.ecb.europa.eu, "Euro foreign exchange reference rates"). */
+/** The euro's first day of trading; no fixing is older (https://www.ecb.europa.eu, Euro reference rates). */
 export const FIRST_FIXING = '1999-01-04';
-
-/** Digits of a cross rate. Published rates have five or six; ten let a buyer multiply a large amount without seeing the rounding. */
-const RATE_PRECISION = { decimals: 0, significant: 10 };
 
 /** A published rate: positive decimal text. */
 export function isRate(text: string): boolean {
@@ -43,20 +37,23 @@ export function isRate(text: string): boolean {
 }
 
 /**
- * Units of `to` for one unit of `from`, as an exact fraction of the two published rates. Null when the day has no rate for one of them.
- * It is a fraction so that the caller rounds only once, after multiplying.
+ * Units of `to` for one unit of `from`, as an exact fraction of the two published rates, so that the caller rounds only
+ * once, after multiplying. Null when the day has no rate for one of them.
  */
 export function crossRate({ rates }: Fixing, from: string, to: string): { dividend: Decimal; divisor: Decimal } | null {
   const [dividend, divisor] = [rates.get(to), rates.get(from)].map((text) => parseDecimal(text ?? ''));
   return dividend && divisor && divisor.digits > 0n ? { dividend, divisor } : null;
 }
 
-/** A cross rate at the digits in which rates are shown: ten significant ones, rounded half up. */
+/** Digits of a cross rate. Published rates have five or six; with ten no rounding shows in a large amount. */
+const RATE_PRECISION = { decimals: 0, significant: 10 };
+
+/** A cross rate as it is shown, rounded half up. */
 export function roundedRate({ dividend, divisor }: { dividend: Decimal; divisor: Decimal }): Decimal {
   return divide(dividend, divisor, RATE_PRECISION);
 }
 
-/** A rate's change from one fixing to a later one, as the exact fraction `part` of `whole`. Null when either has no rate for a currency. */
+/** A rate's change to a later fixing, as the exact fraction `part` of `whole`. Null when either lacks a rate. */
 export function rateChange(earlier: Fixing, later: Fixing, from: string, to: string) {
   const [before, now] = [crossRate(earlier, from, to), crossRate(later, from, to)];
   if (!before || !now || before.dividend.digits === 0n) return null;
@@ -77,9 +74,9 @@ const FRANKFURT = new Intl.DateTimeFormat('en-CA', {
   hourCycle: 'h23',
 });
 
-/** The ECB publishes about 16:00 on working days (https://www.ecb.europa.eu, "Euro foreign exchange reference rates"). */
+/** The ECB publishes about 16:00 on working days (https://www.ecb.europa.eu, Euro reference rates). */
 const PUBLISHED_AT = '16:00';
-/** Between these times the new file is requested every five minutes; otherwise once an hour, in case of an unexpected holiday or a late file. */
+/** Between these times a new file is asked for every five minutes; else once an hour, for a holiday or a late file. */
 const LOOK_OUT = { from: '15:45', until: '17:30', everyMs: 5 * 60_000, elseMs: 3_600_000 };
 
 const DAY_MS = 86_400_000;
@@ -97,7 +94,7 @@ export function isDue(newest: string, readAtMs: number, nowMs: number): boolean 
   return nowMs - readAtMs >= interval;
 }
 
-/** The newest weekday whose publication is due; on a holiday it is a day too new, which costs one request an hour and gives no wrong answer. */
+/** The newest weekday whose file is due. On a holiday it is a day too new: one request an hour, and no wrong answer. */
 function newestExpected(nowMs: number): string {
   const { date, time } = wallClock(nowMs);
   let day = Date.parse(`${date}T00:00:00Z`) - (time >= PUBLISHED_AT ? 0 : DAY_MS);

@@ -4,8 +4,8 @@ import { type PageContent, type PageSource, UnreadablePage } from './page-conten
 // A thread that only reads pages, so that third parties' documents never block the thread that serves and settles.
 
 /**
- * What one stream of a PDF may decode to. The largest document has 3 MB (MAX_PAGE_BYTES in web.ts), and text and drawings become three to five times as
- * long. The library holds a stream twice while it decodes it. That is below the limit of the thread's memory (PDF_MB in page-reader.ts).
+ * What one stream of a PDF may decode to. Text and drawings of the largest document (3 MB, MAX_PAGE_BYTES in web.ts)
+ * become three to five times as long. The library holds a stream twice, which is below PDF_MB in page-reader.ts.
  */
 const MAX_STREAM_BYTES = 20 * 2 ** 20;
 
@@ -14,19 +14,6 @@ export type Loaded = { readonly loaded: true };
 
 /** The second: the content, or why there is none. */
 export type PageReading = { readonly content: PageContent } | { readonly unreadable: string };
-
-/** Each thread loads only what its documents need: the PDF library takes 10 MB, and what pages need takes 8. */
-async function load(source: PageSource): Promise<() => PageContent | Promise<PageContent>> {
-  if (source.kind === 'pdf') {
-    // Ends the thread. After an error the library would go on with a decoder of its own, which has no bound.
-    limitDecompression(MAX_STREAM_BYTES, () => process.exit());
-    const { readPdf } = await import('./pdf.ts');
-    return () => readPdf(source);
-  }
-  const { kind } = source;
-  const { readPage } = await import('./page.ts');
-  return () => readPage({ ...source, kind });
-}
 
 const send = (message: Loaded | PageReading): void => parentPort?.postMessage(message);
 
@@ -41,12 +28,25 @@ parentPort?.on('message', async (source: PageSource) => {
   }
 });
 
+/** Each thread loads only what its documents need: the PDF library takes 10 MB, and what pages need takes 8. */
+async function load(source: PageSource): Promise<() => PageContent | Promise<PageContent>> {
+  if (source.kind === 'pdf') {
+    // Ends the thread. After an error the library would go on with a decoder of its own, which has no bound.
+    limitDecompression(MAX_STREAM_BYTES, () => process.exit());
+    const { readPdf } = await import('./pdf.ts');
+    return () => readPdf(source);
+  }
+  const { kind } = source;
+  const { readPage } = await import('./page.ts');
+  return () => readPage({ ...source, kind });
+}
+
 type Format = 'deflate' | 'deflate-raw' | 'gzip';
 
 /**
- * Bounds what any DecompressionStream that this thread makes from now on may decode to, in bytes. One that decodes to more calls `onTooMuch` and fails.
- * It is for a library that inflates with the platform's decoder and takes no limit itself. The counting stream also holds the decoder back to its
- * reader's pace. Without it a PDF's stream of 20 MB takes more memory than a thread may have.
+ * Bounds what any DecompressionStream that this thread makes from now on may decode to, in bytes. One that decodes to
+ * more calls `onTooMuch` and fails. For a library that inflates with the platform's decoder and takes no limit itself.
+ * The counting stream also holds the decoder back to its reader's pace: without it 20 MB would take too much memory.
  */
 export function limitDecompression(maxBytes: number, onTooMuch: () => void): void {
   const { DecompressionStream: Unbounded } = globalThis;

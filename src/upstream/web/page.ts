@@ -29,7 +29,7 @@ import {
   visibleText,
 } from './page-text.ts';
 
-/** Tags, attributes and entities that are read: some 60 MB as a tree. A long encyclopedia article has 20,000, a news page 5,000. */
+/** Tags, attributes and entities that are read: some 60 MB as a tree. A long article has 20,000, a news page 5,000. */
 const MAX_TOKENS = 40_000;
 /** Readability's time grows with the cube of the depth: a second at 400. Pages for readers stay below 60. */
 const MAX_DEPTH = 128;
@@ -39,8 +39,11 @@ const MAX_LINKED = 0.5;
 const MIN_ARTICLE = 200;
 
 /**
- * Reads a page: the article that it holds, or all its visible text when it holds none. Never throws on what a page contains. Throws UnreadablePage for a
- * JSON document that is none.
+ * Reads a page in steps. Never throws on what a page contains, but UnreadablePage for a JSON document that is none.
+ * 1. The bytes are decoded as browsers do. Text, Markdown and JSON are then read as they are.
+ * 2. Scripts and styles are removed and the markup is cut, because its tree could use up the memory.
+ * 3. From the tree come the head's facts, the links, all visible text, and last the article, which changes the tree.
+ * 4. The text is the article's, or all visible text of a page without one. The Markdown is made of it.
  */
 export function readPage(source: PageSource & { readonly kind: Exclude<PageSource['kind'], 'pdf'> }): PageContent {
   const { bytes, contentType, kind } = source;
@@ -58,89 +61,6 @@ export function readPage(source: PageSource & { readonly kind: Exclude<PageSourc
   return { ...NOT_HTML, format: kind, ...plain, ...markdown };
 }
 
-type HtmlContent = Omit<PageContent, 'format' | 'charset' | 'wordCount' | 'pageCount'>;
-
-function readHtml(whole: string, url: string, serverLanguage: string | null): HtmlContent {
-  const { html, cut } = boundMarkup(whole, MAX_TOKENS);
-  const { head, base, links, seen, article } = readTree(treeOf(html), { whole, url, serverLanguage });
-  // Readability has changed the tree, so a page without an article is parsed anew. The first tree is unreachable by now: two would not fit.
-  const root = article?.root ?? seenRoot(treeOf(html));
-  const clipped = clipText(article?.text ?? seen, MAX_TEXT);
-  return {
-    ...head,
-    ...clipped,
-    truncated: clipped.truncated || cut,
-    ...chooseLinks(links, root, base),
-    ...(root === null ? { markdown: '', markdownTruncated: false, markdownMissing: null } : markdownOf(root, base)),
-  };
-}
-
-/** Everything that is read from a page's tree but its Markdown. `article` is null when the page holds none. */
-function readTree(
-  document: PageDocument,
-  { whole, url, serverLanguage }: { whole: string; url: string; serverLanguage: string | null },
-) {
-  const base = baseOf(document, url);
-  const head = headOf(document, { html: whole, base, serverLanguage });
-  const links = linksOf(document, url, base);
-  const seen = seenOf(document);
-  // Last, because it changes the document.
-  const found = articleOf(document);
-  const author = head.author ?? lineOf(found?.byline, MAX_AUTHOR);
-  const article = found !== null && found.text.length >= MIN_ARTICLE ? found : null;
-  return { head: { ...head, author }, base, links, seen, article };
-}
-
-/** linkedom treats a text without a root element as a fragment and does not find its parts, so a root is added. */
-function treeOf(html: string): PageDocument {
-  const whole = /<html[\s>]/i.test(html) ? html : `<html><head></head><body>${html}</body></html>`;
-  return (parseHTML(whole) as unknown as { document: PageDocument }).document;
-}
-
-/** The visible text of the page's main part, or of the whole page when no main part is marked. */
-function seenOf(document: PageDocument): string {
-  const root = seenRoot(document);
-  return root ? visibleText(root, MAX_UNITS) : '';
-}
-
-function seenRoot(document: PageDocument): PageElement | null {
-  const main = document.querySelector('main, [role="main"]');
-  const isMain = main !== null && visibleText(main, MAX_UNITS).length >= MIN_ARTICLE;
-  return isMain || !document.body ? main : document.body;
-}
-
-/** XHTML may close any element in its opening tag. For an HTML parser a script closed like this would contain the rest of the page. */
-function expandEmpty(xhtml: string): string {
-  return xhtml.replace(
-    /<(script|style|title|textarea|iframe|div|p|span|a|i|b|em|strong|td|th|li|h[1-6]|section|article)\b((?:[^<>"']|"[^"]*"|'[^']*')*)\/>/gi,
-    '<$1$2></$1>',
-  );
-}
-
-interface Article {
-  readonly root: PageElement;
-  readonly text: string;
-  readonly byline: string | null;
-}
-
-function articleOf(document: PageDocument): Article | null {
-  if (document.body && isDeeper(document.body, MAX_DEPTH)) return null;
-  try {
-    const serializer = (node: unknown) => node as PageElement;
-    const options = { serializer, disableJSONLD: true };
-    const article = new Readability(document as never, options).parse();
-    const root = article?.content;
-    if (!root) return null;
-    const text = visibleText(root, MAX_UNITS);
-    let linked = 0;
-    for (const link of root.querySelectorAll('a')) linked += tidy(ownText(link, isLink)).length;
-    return linked > text.length * MAX_LINKED ? null : { root, text, byline: article.byline ?? null };
-  } catch {
-    // Readability failed on an unusual page; the visible text is used instead.
-    return null;
-  }
-}
-
 function requireJson(text: string): void {
   try {
     JSON.parse(text);
@@ -149,15 +69,15 @@ function requireJson(text: string): void {
   }
 }
 
-/** A page's text with the charset that it was read in, in lower case. */
 interface Decoded {
   readonly text: string;
+  /** In lower case. */
   readonly charset: string;
 }
 
 /**
- * Decodes a page as browsers do: byte order mark, then the header, then the page's own declaration, then UTF-8 if it is valid and
- * windows-1252 if not. Bytes that are invalid in the charset become U+FFFD; no page is refused for them.
+ * Decodes a page as browsers do: byte order mark, then the header, then the page's own declaration, then UTF-8 if it is
+ * valid and windows-1252 if not. Invalid bytes become U+FFFD; no page is refused for them.
  */
 export function decodePage(bytes: Uint8Array, contentType: string | null, kind: 'html' | 'xhtml' | 'text'): Decoded {
   const name = sniff(bytes, {
@@ -174,10 +94,35 @@ function charsetOf(contentType: string | null): string | undefined {
   return /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType ?? '')?.[1];
 }
 
-/** Markup that is safe to build a tree from. */
+/** XHTML may close any element in its opening tag. To an HTML parser such a script would hold the rest of the page. */
+function expandEmpty(xhtml: string): string {
+  return xhtml.replace(
+    /<(script|style|title|textarea|iframe|div|p|span|a|i|b|em|strong|td|th|li|h[1-6]|section|article)\b((?:[^<>"']|"[^"]*"|'[^']*')*)\/>/gi,
+    '<$1$2></$1>',
+  );
+}
+
+type HtmlContent = Omit<PageContent, 'format' | 'charset' | 'wordCount' | 'pageCount'>;
+
+function readHtml(whole: string, url: string, serverLanguage: string | null): HtmlContent {
+  const { html, cut } = boundMarkup(whole, MAX_TOKENS);
+  const { head, base, links, seen, article } = readTree(treeOf(html), { whole, url, serverLanguage });
+  // Readability has changed the tree, so without an article the page is parsed anew. The first tree, unreachable by
+  // now, would not fit beside it.
+  const root = article?.root ?? seenRoot(treeOf(html));
+  const clipped = clipText(article?.text ?? seen, MAX_TEXT);
+  return {
+    ...head,
+    ...clipped,
+    truncated: clipped.truncated || cut,
+    ...chooseLinks(links, root, base),
+    ...(root === null ? { markdown: '', markdownTruncated: false, markdownMissing: null } : markdownOf(root, base)),
+  };
+}
+
 interface BoundedMarkup {
   readonly html: string;
-  /** True when the end was cut off. */
+  /** The end was cut off. */
   readonly cut: boolean;
 }
 
@@ -188,9 +133,9 @@ const EQUALS = 0x3d;
 const SLASH = 0x2f;
 
 /**
- * Removes scripts and styles, and cuts the markup where its tree would become too large. A node, an attribute or a text between two entities takes
- * a kilobyte in memory and may take three bytes of markup, so a page's size does not limit its tree. A worker that runs out of memory can end the
- * whole process. It makes one pass and counts too much rather than too little.
+ * Removes scripts and styles, and cuts the markup where its tree would become too large: a node, an attribute or a text
+ * between two entities takes a kilobyte in memory and may take three bytes of markup, and a worker that runs out of
+ * memory can end the whole process. It makes one pass and counts too much rather than too little.
  */
 export function boundMarkup(html: string, maxTokens: number): BoundedMarkup {
   const kept: string[] = [];
@@ -219,7 +164,7 @@ export function boundMarkup(html: string, maxTokens: number): BoundedMarkup {
   return { html: kept.join(''), cut: at < html.length };
 }
 
-/** The end of a script or style that begins here; null when none begins here. One without an end takes the rest of the page, as in a browser. */
+/** The end of a script or style that begins here, else null. One without an end takes the rest, as in a browser. */
 function rawEnd(html: string, at: number): number | null {
   const name = /^<(script|style)[\s/>]/i.exec(html.slice(at, at + 8))?.[1];
   if (name === undefined) return null;
@@ -230,8 +175,8 @@ function rawEnd(html: string, at: number): number | null {
 }
 
 /**
- * Counts a tag and its attributes up to the tag's end, by the separators outside quotes. A quote opens a value only after `=`; anywhere else it is
- * part of a name (HTML, 13.2.5), and treating it as a quote would hide the attributes after it.
+ * Counts a tag and its attributes up to the tag's end, by the separators outside quotes. A quote opens a value only
+ * after `=`. Elsewhere it is part of a name (HTML, 13.2.5); taken as a quote it would hide the attributes after it.
  */
 function scanTag(html: string, start: number, budget: number): { end: number; tokens: number } {
   let tokens = 1;
@@ -253,4 +198,62 @@ function scanTag(html: string, start: number, budget: number): { end: number; to
     at += 1;
   }
   return { end: at, tokens };
+}
+
+/** linkedom treats a text without a root element as a fragment and does not find its parts, so a root is added. */
+function treeOf(html: string): PageDocument {
+  const whole = /<html[\s>]/i.test(html) ? html : `<html><head></head><body>${html}</body></html>`;
+  return (parseHTML(whole) as unknown as { document: PageDocument }).document;
+}
+
+/** Everything that is read from a page's tree but its Markdown. `article` is null when the page holds none. */
+function readTree(
+  document: PageDocument,
+  { whole, url, serverLanguage }: { whole: string; url: string; serverLanguage: string | null },
+) {
+  const base = baseOf(document, url);
+  const head = headOf(document, { html: whole, base, serverLanguage });
+  const links = linksOf(document, url, base);
+  const seen = seenOf(document);
+  // Last, because it changes the document.
+  const found = articleOf(document);
+  const author = head.author ?? lineOf(found?.byline, MAX_AUTHOR);
+  const article = found !== null && found.text.length >= MIN_ARTICLE ? found : null;
+  return { head: { ...head, author }, base, links, seen, article };
+}
+
+/** The visible text of the page's main part, or of the whole page when no main part is marked. */
+function seenOf(document: PageDocument): string {
+  const root = seenRoot(document);
+  return root ? visibleText(root, MAX_UNITS) : '';
+}
+
+function seenRoot(document: PageDocument): PageElement | null {
+  const main = document.querySelector('main, [role="main"]');
+  const isMain = main !== null && visibleText(main, MAX_UNITS).length >= MIN_ARTICLE;
+  return isMain || !document.body ? main : document.body;
+}
+
+interface Article {
+  readonly root: PageElement;
+  readonly text: string;
+  readonly byline: string | null;
+}
+
+function articleOf(document: PageDocument): Article | null {
+  if (document.body && isDeeper(document.body, MAX_DEPTH)) return null;
+  try {
+    const serializer = (node: unknown) => node as PageElement;
+    const options = { serializer, disableJSONLD: true };
+    const article = new Readability(document as never, options).parse();
+    const root = article?.content;
+    if (!root) return null;
+    const text = visibleText(root, MAX_UNITS);
+    let linked = 0;
+    for (const link of root.querySelectorAll('a')) linked += tidy(ownText(link, isLink)).length;
+    return linked > text.length * MAX_LINKED ? null : { root, text, byline: article.byline ?? null };
+  } catch {
+    // Readability failed on an unusual page; the visible text is used instead.
+    return null;
+  }
 }

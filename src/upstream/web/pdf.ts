@@ -29,8 +29,8 @@ const OPTIONS = {
 };
 
 /**
- * Reads the text of a PDF, and what it says about itself. Throws UnreadablePage for one that is broken, needs a password or holds no text, as scans do.
- * Memory and time are limited from outside, by the thread's owner: a few KB can describe gigabytes.
+ * Reads the text of a PDF, and what it says about itself. Throws UnreadablePage for one that is broken, has a password
+ * or holds no text, as scans do. The thread's owner limits memory and time: a few KB can describe gigabytes.
  */
 export async function readPdf({ bytes, contentLanguage }: PageSource): Promise<PageContent> {
   const task = getDocument({ ...OPTIONS, data: bytes });
@@ -66,11 +66,16 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** The pages that are read. More are read only by a document whose pages hold next to nothing, such as scans. */
-const MAX_PAGES = 200;
+/** The parts of the library's document that are used. */
+interface PdfDocument {
+  readonly numPages: number;
+  getPage(number: number): Promise<PdfPage>;
+}
 
-/** Text beyond this cannot become part of the answer: little of it is white space. */
-const MAX_UNITS = 3 * MAX_TEXT;
+interface PdfPage {
+  streamTextContent(): ReadableStream<{ readonly items: readonly PdfItem[] }>;
+  cleanup(): unknown;
+}
 
 /** A run of glyphs, or a mark between two runs. */
 interface PdfItem {
@@ -81,20 +86,14 @@ interface PdfItem {
   readonly height?: number;
 }
 
-interface PdfPage {
-  streamTextContent(): ReadableStream<{ readonly items: readonly PdfItem[] }>;
-  cleanup(): unknown;
-}
-
-/** The parts of the library's document that are used. */
-interface PdfDocument {
-  readonly numPages: number;
-  getPage(number: number): Promise<PdfPage>;
-}
+/** The pages that are read. Only a document whose pages hold next to nothing, such as a scan, would need more. */
+const MAX_PAGES = 200;
+/** Text beyond this cannot become part of the answer: little of it is white space. */
+const MAX_UNITS = 3 * MAX_TEXT;
 
 /**
- * The text of a document's pages in their order, with an empty line between paragraphs and pages. It stops as soon as no further text can become part of
- * the answer. `isWhole` is false when pages, or parts of one, were left out or are broken.
+ * The text of a document's pages, with an empty line between paragraphs and pages. It stops as soon as no further text
+ * can become part of the answer. `isWhole` is false when pages, or parts of one, were left out or are broken.
  */
 async function pdfText(document: PdfDocument): Promise<{ readonly text: string; readonly isWhole: boolean }> {
   const parts: string[] = [];

@@ -17,7 +17,19 @@ import { kindOfPage, type PageContent, type PageSource } from './page-content.ts
 import type { PageReader } from './page-reader.ts';
 import { isSeen } from './page-text.ts';
 
-/** A page's content and its final URL. */
+/**
+ * Third parties' pages. Both methods reject with `url_not_public` (400) for a URL that is, redirects to or resolves to
+ * something not public; NotFound for a host or page that does not exist; UpstreamFailed (502), naming the host, for its
+ * failure; TooMany (429) for a host whose limit is reached; Unavailable (503) when too many calls wait. Where `extract`
+ * rejects with NotFound or UpstreamFailed, `check` resolves to an UnreachedUrl.
+ */
+export interface Web {
+  readonly measuredFrom: string;
+  extract(url: string, signal: AbortSignal): Promise<ExtractedPage>;
+  /** Any status is an answer; the body is not read. */
+  check(url: string, signal: AbortSignal): Promise<CheckedUrl | UnreachedUrl>;
+}
+
 interface ExtractedPage extends PageContent {
   readonly finalUrl: string;
   readonly status: number;
@@ -25,7 +37,6 @@ interface ExtractedPage extends PageContent {
   readonly retrievedAtMs: number;
 }
 
-/** How a URL answers. */
 interface CheckedUrl {
   readonly finalUrl: string;
   readonly status: number;
@@ -37,29 +48,15 @@ interface CheckedUrl {
   readonly retrievedAtMs: number;
 }
 
-/** A URL that did not answer. */
 export interface UnreachedUrl {
   /** NotFound for a host that does not exist, else UpstreamFailed. */
   readonly failure: AppError;
-  /** Why, in words that name no host. */
+  /** Names no host. */
   readonly reason: string;
-  /** Whether the cause may be on our side, so that the URL may be up. */
+  /** Whether the cause may be ours, so that the URL may be up. */
   readonly mayBeOurs: boolean;
   readonly reached: Reached;
   readonly retrievedAtMs: number;
-}
-
-/**
- * Third parties' pages. Both methods reject with `url_not_public` (400) for a URL that is, redirects to or resolves to something that is not public;
- * NotFound for a host or page that does not exist; UpstreamFailed (502), naming the host, for its failure; TooMany (429) for a host whose limit is
- * reached; Unavailable (503) when too many calls wait. Except that `check` resolves to an UnreachedUrl where `extract` rejects with NotFound or
- * UpstreamFailed.
- */
-export interface Web {
-  readonly measuredFrom: string;
-  extract(url: string, signal: AbortSignal): Promise<ExtractedPage>;
-  /** Any status is an answer; the body is not read. */
-  check(url: string, signal: AbortSignal): Promise<CheckedUrl | UnreachedUrl>;
 }
 
 interface WebOptions {
@@ -74,21 +71,24 @@ interface WebOptions {
   readonly dial: DialOptions;
 }
 
-/** 99 of 100 pages have less HTML than 1 MB (https://httparchive.org/reports/page-weight); it limits the memory of one call. */
+/** 99 of 100 pages have less HTML than 1 MB (https://httparchive.org/reports/page-weight); limits a call's memory. */
 const MAX_PAGE_BYTES = 3 * 1024 * 1024;
-/** Parallel visits. With the limit above they hold at most some 200 MB of pages, so a visit lasts until its page is read. */
+/** Parallel visits. With the limit above they hold at most some 200 MB, so a visit lasts until its page is read. */
 const VISITS = 64;
 /** The most waiting visits. A visit that waits longer than the limit below is refused with 503. */
 const WAITING_VISITS = 512;
 const WAIT_MS = 4000;
 
-/** Opens nothing until the first call. */
+/**
+ * Opens nothing until the first call. A call waits for its turn, visits the URL within the time-out, and closes the
+ * connection. `extract` gives the page to a reading thread; `check` judges the headers of any answer.
+ */
 export function createWeb(options: WebOptions): Web {
   const { clock, userAgent, measuredFrom, timeoutMs, pages, dial } = options;
   const limiter = createLimiter({ running: VISITS, waiting: WAITING_VISITS, waitMs: WAIT_MS });
   const limitHost = createHostLimit(options.hostPerMinute, clock);
 
-  /** Does a visit when it may run. Its failures are named after the host. */
+  /** Names a failure after the host. */
   async function inTurn<T>(text: string, signal: AbortSignal, task: (url: URL) => Promise<T>): Promise<T> {
     const url = URL.parse(text);
     if (url === null) throw new BadParameter([{ path: 'url', message: 'not a URL' }]);
@@ -99,7 +99,6 @@ export function createWeb(options: WebOptions): Web {
     }
   }
 
-  /** Visits a URL within the time-out, and closes the connection after `use`, also when it throws. */
   const fetched = <T>(
     url: URL,
     signal: AbortSignal,
@@ -125,7 +124,7 @@ export function createWeb(options: WebOptions): Web {
         });
         const retrievedAtMs = clock.nowMs();
         const content = await pages.read(source, signal);
-        // An answer without text is not sold. Some pages are written by their scripts, which are not run. JSON always has a character that is seen.
+        // An answer without text is not sold. Scripts, which write some pages, are not run. JSON always shows something.
         if (!isSeen(content.text)) throw new ExchangeFailed('reading', 'its page has no text');
         const named = source.contentType === null ? null : mediaTypeOf(source.contentType);
         return { ...content, finalUrl: source.url, status, contentType: named, retrievedAtMs };
@@ -143,26 +142,13 @@ export function createWeb(options: WebOptions): Web {
   };
 }
 
-function checkedUrl({ url, status, headers, hops, totalMs, timings, tls }: Landing, retrievedAtMs: number): CheckedUrl {
-  const securityHeaders = judgeHeaders(headers, url.protocol === 'https:');
-  return { finalUrl: url.href, status, redirects: hops, totalMs, timings, tls, securityHeaders, retrievedAtMs };
-}
-
-function unreachedUrl(failure: NotFound | UpstreamFailed, reached: Reached, retrievedAtMs: number): UnreachedUrl {
-  const cause = failure.cause instanceof ExchangeFailed ? failure.cause : null;
-  // The name was looked up until the deadline.
-  const unresolved = failure instanceof UpstreamFailed && reached.phase === 'dns';
-  const mayBeOurs = unresolved || (cause?.mayBeOurs ?? false);
-  return { failure, reason: cause?.message ?? failure.message, mayBeOurs, reached, retrievedAtMs };
-}
-
 function requireSuccess(status: number, host: string): void {
   if (status === 404 || status === 410)
     throw new NotFound(`${host} answers ${status}: it has no such page`, 'page_not_found');
   if (status < 200 || status > 299) throw new ExchangeFailed('reading', `it answers HTTP ${status}`);
 }
 
-/** The bytes of a page, recognised by its type and its first bytes. Throws ExchangeFailed for anything else, without reading it when the type suffices. */
+/** A page's bytes and kind. Throws ExchangeFailed for anything else, without reading it when the type suffices. */
 async function readSource(landing: Landing): Promise<PageSource> {
   const { headers, url } = landing;
   const contentType = headers['content-type'] ?? null;
@@ -176,6 +162,19 @@ async function readSource(landing: Landing): Promise<PageSource> {
   return { bytes, url: url.href, contentType, contentLanguage: headers['content-language'] ?? null, kind };
 }
 
+function checkedUrl({ url, status, headers, hops, totalMs, timings, tls }: Landing, retrievedAtMs: number): CheckedUrl {
+  const securityHeaders = judgeHeaders(headers, url.protocol === 'https:');
+  return { finalUrl: url.href, status, redirects: hops, totalMs, timings, tls, securityHeaders, retrievedAtMs };
+}
+
+function unreachedUrl(failure: NotFound | UpstreamFailed, reached: Reached, retrievedAtMs: number): UnreachedUrl {
+  const cause = failure.cause instanceof ExchangeFailed ? failure.cause : null;
+  // The name was looked up until the deadline.
+  const unresolved = failure instanceof UpstreamFailed && reached.phase === 'dns';
+  const mayBeOurs = unresolved || (cause?.mayBeOurs ?? false);
+  return { failure, reason: cause?.message ?? failure.message, mayBeOurs, reached, retrievedAtMs };
+}
+
 /** The error for the caller; the host is named as the upstream. */
 function named(host: string, error: unknown): unknown {
   if (error instanceof AppError) return error;
@@ -184,12 +183,13 @@ function named(host: string, error: unknown): unknown {
   return error instanceof ExchangeFailed ? new UpstreamFailed(host, error.message, error) : error;
 }
 
-/** How a present header is set. `ignored`: browsers ignore it over plain http. `obsolete`: browsers ignore it everywhere. */
+// The security headers of an answer, each with a judgement
+
+/** How a header is set. `ignored`: browsers ignore it over plain http. `obsolete`: browsers ignore it everywhere. */
 type Judgement = 'good' | 'weak' | 'invalid' | 'ignored' | 'obsolete';
-/** How important a missing header is. `covered`: another header has its effect. `inapplicable`: it has no effect over http. */
+/** How important a missing one is. `covered`: another header has its effect. `inapplicable`: no effect over http. */
 type Lack = 'needed' | 'advised' | 'optional' | 'covered' | 'inapplicable';
 
-/** The security headers of an answer, each with a judgement. */
 interface SecurityHeaders {
   readonly present: { readonly name: string; readonly value: string; readonly judgement: Judgement }[];
   readonly missing: { readonly name: string; readonly judgement: Lack }[];
@@ -205,10 +205,27 @@ interface Rule {
   readonly judge: (value: string, https: boolean) => Judgement;
 }
 
-/** Half a year, below which Mozilla's HTTP Observatory marks HSTS down (https://developer.mozilla.org/observatory). */
-const HSTS_SECONDS = 15_768_000;
 /** Values are cut to this length: a policy may have 10 KB. */
 const MAX_VALUE = 500;
+
+/** Once advised, now without effect or harmful: reported when present, not reported as missing. */
+const OBSOLETE = ['x-xss-protection', 'expect-ct', 'public-key-pins', 'feature-policy'];
+
+/** Judges the security headers of an answer that came over http or https. */
+export function judgeHeaders(headers: Headers, https: boolean): SecurityHeaders {
+  const present: SecurityHeaders['present'] = [];
+  const missing: SecurityHeaders['missing'] = [];
+  for (const { name, lack, instead, judge } of RULES) {
+    const value = headers[name];
+    if (value === undefined) missing.push({ name, judgement: instead?.(headers, https) ?? lack });
+    else present.push({ name, value: value.slice(0, MAX_VALUE), judgement: judge(value, https) });
+  }
+  for (const name of OBSOLETE) {
+    const value = headers[name];
+    if (value !== undefined) present.push({ name, value: value.slice(0, MAX_VALUE), judgement: 'obsolete' });
+  }
+  return { present, missing };
+}
 
 const oneOf =
   (good: readonly string[], weak: readonly string[] = []) =>
@@ -251,33 +268,6 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Once advised, now without effect or harmful: reported when present, not reported as missing. */
-const OBSOLETE = ['x-xss-protection', 'expect-ct', 'public-key-pins', 'feature-policy'];
-
-/** Judges the security headers of an answer that came over http or https. */
-export function judgeHeaders(headers: Headers, https: boolean): SecurityHeaders {
-  const present: SecurityHeaders['present'] = [];
-  const missing: SecurityHeaders['missing'] = [];
-  for (const { name, lack, instead, judge } of RULES) {
-    const value = headers[name];
-    if (value === undefined) missing.push({ name, judgement: instead?.(headers, https) ?? lack });
-    else present.push({ name, value: value.slice(0, MAX_VALUE), judgement: judge(value, https) });
-  }
-  for (const name of OBSOLETE) {
-    const value = headers[name];
-    if (value !== undefined) present.push({ name, value: value.slice(0, MAX_VALUE), judgement: 'obsolete' });
-  }
-  return { present, missing };
-}
-
-/** RFC 6797: one max-age in whole seconds. Two headers, which arrive joined by a comma, are invalid. */
-function judgeTransport(value: string, https: boolean): Judgement {
-  if (!https) return 'ignored';
-  const ages = value.split(';').flatMap((part) => /^\s*max-age\s*=\s*"?(\d+)"?\s*$/i.exec(part)?.[1] ?? []);
-  if (ages.length !== 1 || value.includes(',')) return 'invalid';
-  return Number(ages[0]) >= HSTS_SECONDS ? 'good' : 'weak';
-}
-
 /** A policy is weak when it allows any script, scripts from any origin, or has no rule for scripts. */
 function judgePolicy(value: string): Judgement {
   const directives = new Map(
@@ -296,6 +286,17 @@ function judgePolicy(value: string): Judgement {
       ['*', 'http:', 'https:', 'data:', "'unsafe-eval'"].includes(source) || (source === "'unsafe-inline'" && !pinned),
   );
   return loose && !scripts.includes("'strict-dynamic'") ? 'weak' : 'good';
+}
+
+/** Half a year, below which Mozilla's HTTP Observatory marks HSTS down (https://developer.mozilla.org/observatory). */
+const HSTS_SECONDS = 15_768_000;
+
+/** RFC 6797: one max-age in whole seconds. Two headers, which arrive joined by a comma, are invalid. */
+function judgeTransport(value: string, https: boolean): Judgement {
+  if (!https) return 'ignored';
+  const ages = value.split(';').flatMap((part) => /^\s*max-age\s*=\s*"?(\d+)"?\s*$/i.exec(part)?.[1] ?? []);
+  if (ages.length !== 1 || value.includes(',')) return 'invalid';
+  return Number(ages[0]) >= HSTS_SECONDS ? 'good' : 'weak';
 }
 
 const REFERRERS: Record<string, Judgement> = {
