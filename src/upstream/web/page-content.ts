@@ -1,5 +1,7 @@
 import type { Clipped } from '../../lib/untrusted.ts';
 
+// A page on its way: what is given to a reading thread, what comes back, and how its kind is told.
+
 /** A page as received, for the worker. */
 export interface PageSource {
   readonly bytes: Uint8Array;
@@ -9,18 +11,6 @@ export interface PageSource {
   readonly contentLanguage: string | null;
   readonly kind: PageKind;
 }
-
-/** A link of a page. */
-export interface PageLink {
-  /** Absolute, http or https. */
-  readonly url: string;
-  readonly text: string | null;
-  /** Whether it stands in the content, and not in a menu or footer. */
-  readonly inContent: boolean;
-}
-
-/** Why there is no Markdown: the page is not HTML, or its markup is nested too deeply or too strange. */
-type MarkdownMissing = 'not_html' | 'unusual_markup';
 
 /** The content of a page. */
 export interface PageContent {
@@ -48,11 +38,23 @@ export interface PageContent {
   readonly pageCount: number | null;
 }
 
+/** A link of a page. */
+export interface PageLink {
+  /** Absolute, http or https. */
+  readonly url: string;
+  readonly text: string | null;
+  /** Whether it stands in the content, and not in a menu or footer. */
+  readonly inContent: boolean;
+}
+
+/** Why there is no Markdown: the page is not HTML, or its markup is nested too deeply or too strange. */
+type MarkdownMissing = 'not_html' | 'unusual_markup';
+
 /** Characters of a title, a description and other single lines. */
 export const MAX_LINE = 500;
 /** Characters of an author's name. */
 export const MAX_AUTHOR = 200;
-/** The limit of `web/extract`, in characters: the route promises this number. It limits the text and the Markdown, each. */
+/** Characters of the text, and of the Markdown: the route `web/extract` promises this number. */
 export const MAX_TEXT = 20_000;
 /** Text beyond this cannot become part of the answer, even after white space is collapsed. */
 export const MAX_UNITS = 20 * MAX_TEXT;
@@ -99,7 +101,7 @@ const KINDS: Record<string, PageKind> = {
 const SNIFFED_BYTES = 1445;
 const PDF_MARK = Buffer.from('%PDF-');
 
-/** The kind by the header; without a header by the first bytes, as in the MIME Sniffing Standard. With `bytes` null (not read yet) and no header it is html. */
+/** By the header; without one by the first bytes (MIME Sniffing Standard), or html while they are not read (null). */
 export function kindOfPage(contentType: string | null, bytes: Uint8Array | null): PageKind | 'other' {
   if (contentType !== null) {
     const type = (contentType.split(';')[0] ?? '').trim().toLowerCase();

@@ -19,7 +19,10 @@ type Head = Pick<
   'title' | 'description' | 'language' | 'author' | 'publishedAt' | 'canonicalUrl' | 'headings'
 >;
 
-/** What a page says about itself. `html` is its whole markup; `serverLanguage` the language that the server gives. */
+/**
+ * What a page says about itself, each fact from the first place that states it: its JSON-LD, its meta elements, its
+ * visible marks. `html` is its whole markup; `serverLanguage` the language that the server gives.
+ */
 export function headOf(
   document: PageDocument,
   { html, base, serverLanguage }: { html: string; base: string; serverLanguage: string | null },
@@ -39,11 +42,24 @@ export function headOf(
   };
 }
 
-/** The first language tag of a list, if it is well-formed (RFC 5646). */
-export function languageTag(value: string | null): string | null {
-  const tag = value?.split(',')[0]?.trim() ?? '';
-  return /^[a-z]{2,8}(-[a-z0-9]{1,8})*$/i.test(tag) ? tag : null;
+/** The meta elements by property, else by name, itemprop or http-equiv, in any case. The first with a text counts. */
+function metasOf(document: PageDocument): (name: string) => string | null {
+  const metas = new Map<string, string>();
+  const note = (names: string | null, content: string | null) => {
+    const text = line(content);
+    if (names === null || text === null) return;
+    // RDFa allows several properties in one element.
+    for (const name of names.toLowerCase().replaceAll('.', ':').split(/\s+/))
+      if (!metas.has(name)) metas.set(name, text);
+  };
+  const elements = Array.from(document.querySelectorAll('meta'));
+  for (const meta of elements) note(meta.getAttribute('property'), meta.getAttribute('content'));
+  for (const meta of elements)
+    for (const key of ['name', 'itemprop', 'http-equiv']) note(meta.getAttribute(key), meta.getAttribute('content'));
+  return (name) => metas.get(name) ?? null;
 }
+
+const line = (text: string | null | undefined) => lineOf(text, MAX_LINE);
 
 function first<T, R>(values: readonly T[], use: (value: T) => R | null): R | null {
   for (const value of values) {
@@ -51,6 +67,17 @@ function first<T, R>(values: readonly T[], use: (value: T) => R | null): R | nul
     if (found !== null) return found;
   }
   return null;
+}
+
+function langOf(document: PageDocument): string | null {
+  const root = document.documentElement;
+  return root?.getAttribute('lang') ?? root?.getAttribute('xml:lang') ?? null;
+}
+
+/** The first language tag of a list, if it is well-formed (RFC 5646). */
+export function languageTag(value: string | null): string | null {
+  const tag = value?.split(',')[0]?.trim() ?? '';
+  return /^[a-z]{2,8}(-[a-z0-9]{1,8})*$/i.test(tag) ? tag : null;
 }
 
 /** A name. Some pages give the address of a profile instead, which is none. */
@@ -82,37 +109,13 @@ function headingsOf(document: PageDocument) {
   return headings;
 }
 
-/** The meta elements by property, or else by name, itemprop or http-equiv, in any case of letters. The first one that says something counts. */
-function metasOf(document: PageDocument): (name: string) => string | null {
-  const metas = new Map<string, string>();
-  const note = (names: string | null, content: string | null) => {
-    const text = line(content);
-    if (names === null || text === null) return;
-    // RDFa allows several properties in one element.
-    for (const name of names.toLowerCase().replaceAll('.', ':').split(/\s+/))
-      if (!metas.has(name)) metas.set(name, text);
-  };
-  const elements = Array.from(document.querySelectorAll('meta'));
-  for (const meta of elements) note(meta.getAttribute('property'), meta.getAttribute('content'));
-  for (const meta of elements)
-    for (const key of ['name', 'itemprop', 'http-equiv']) note(meta.getAttribute(key), meta.getAttribute('content'));
-  return (name) => metas.get(name) ?? null;
-}
-
-function langOf(document: PageDocument): string | null {
-  const root = document.documentElement;
-  return root?.getAttribute('lang') ?? root?.getAttribute('xml:lang') ?? null;
-}
-
-const line = (text: string | null | undefined) => lineOf(text, MAX_LINE);
-
 /** What a page says about its article in schema.org's words, as it says it. */
 interface ArticleFacts {
   readonly author: string | null;
   readonly datePublished: string | null;
 }
 
-/** A page has one to three blocks of a few KB. Larger ones describe catalogues. Blocks without an end count too, because each costs a search. */
+/** A page has one to three blocks of a few KB; larger ones describe catalogues. One without an end counts too. */
 const MAX_BLOCKS = 8;
 const MAX_BLOCK_UNITS = 100_000;
 /** Things that are looked at in one block. */
@@ -122,7 +125,7 @@ const MAX_TYPES = 10;
 
 type Thing = Readonly<Record<string, unknown>>;
 
-/** Reads the JSON-LD blocks of a page's markup. They are scripts, which are removed before a tree is built. Looks at the first few only, whatever they hold. */
+/** From the first JSON-LD blocks of the markup: they are scripts, which are removed before a tree is built. */
 function articleFacts(html: string): ArticleFacts {
   let author: string | null = null;
   let datePublished: string | null = null;
@@ -139,13 +142,6 @@ function thingsOf(html: string): Thing[] {
   const isArticle = (thing: Thing) => /Article|Posting|Report|Book|Thesis/.test(typesOf(thing));
   const isWork = (thing: Thing) => /Page|Work|Video|Recipe/.test(typesOf(thing));
   return [...things.filter(isArticle), ...things.filter((thing) => !isArticle(thing) && isWork(thing))];
-}
-
-/** The names of what a thing is. Other values than names may be nested deeper than the call stack. */
-function typesOf(thing: Thing): string {
-  const types = thing['@type'];
-  const named = (Array.isArray(types) ? types : [types]).slice(0, MAX_TYPES);
-  return named.filter((type) => typeof type === 'string').join(' ');
 }
 
 function blocksOf(html: string): unknown[] {
@@ -179,6 +175,13 @@ function isThing(value: unknown): value is Thing {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The names of what a thing is. Other values than names may be nested deeper than the call stack. */
+function typesOf(thing: Thing): string {
+  const types = thing['@type'];
+  const named = (Array.isArray(types) ? types : [types]).slice(0, MAX_TYPES);
+  return named.filter((type) => typeof type === 'string').join(' ');
+}
+
 /** A name, a person with a name, or a list of either. */
 function authorInJsonLd(value: unknown): string | null {
   const names = (Array.isArray(value) ? value : [value]).slice(0, MAX_AUTHORS).flatMap((one) => {
@@ -197,7 +200,10 @@ const MAX_LENGTH = 64;
 /** 2100: a later date is a mistake. */
 const LAST_SECONDS = 4_102_444_800;
 
-/** A page's own date as Unix seconds; null for one that is ambiguous, has no day or is none. A time without a zone is taken as UTC, a date as its midnight. */
+/**
+ * A page's own date as Unix seconds; null for one that is ambiguous, has no day or is none. A time without a zone is
+ * taken as UTC, a date as its midnight.
+ */
 export function secondsOf(date: string | null | undefined): number | null {
   const text = date?.trim() ?? '';
   const isNumeric = NUMERIC.test(text);
@@ -209,6 +215,10 @@ export function secondsOf(date: string | null | undefined): number | null {
   return seconds > 0 && seconds < LAST_SECONDS ? seconds : null;
 }
 
+function two(digits: string): string {
+  return digits.padStart(2, '0');
+}
+
 /** A date of PDF (ISO 32000, 7.9.4), for example D:20240102030405+01'00'. Parts after the year may be missing. */
 export function secondsOfPdfDate(date: string | null): number | null {
   const found = /^(?:D:)?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?(?:([+-])(\d{2})'?(\d{2})?)?/.exec(date ?? '');
@@ -216,8 +226,4 @@ export function secondsOfPdfDate(date: string | null): number | null {
   const [, year, month = '01', day = '01', hour = '00', minute = '00', second = '00', sign, ahead, more = '00'] = found;
   const zone = sign === undefined ? 'Z' : `${sign}${ahead}:${more}`;
   return secondsOf(`${year}-${month}-${day}T${hour}:${minute}:${second}${zone}`);
-}
-
-function two(digits: string): string {
-  return digits.padStart(2, '0');
 }

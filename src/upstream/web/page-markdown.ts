@@ -5,7 +5,7 @@ import { CONTROLS, isDeeper, isUnseen, type PageElement, webUrl } from './page-t
 
 /** The writer calls itself for each level. Pages for readers stay below 60. */
 const MAX_DEPTH = 128;
-/** Enough for the text of an answer. The writer copies what it has at each node, and its time grows with the product of these bounds. */
+/** Enough for the text of an answer. The writer copies what it has at each node: its time grows with their product. */
 const LIMITS = { maxNodes: 6000, maxUnits: 24_000 };
 
 type Markdown = Pick<PageContent, 'markdown' | 'markdownTruncated' | 'markdownMissing'>;
@@ -21,7 +21,11 @@ const service = new TurndownService({
 });
 addTables(service);
 
-/** A part of a page in Markdown, with absolute links. Changes the part. */
+/**
+ * A part of a page in Markdown, with absolute links. Changes the part:
+ * 1. The tree is pruned to what Markdown is made of, within the bounds of the writer's time.
+ * 2. The writer makes text of it, with tables as GitHub writes them. None of it is kept where the writer fails.
+ */
 export function markdownOf(root: PageElement, base: string): Markdown {
   if (isDeeper(root, MAX_DEPTH)) return NONE;
   try {
@@ -35,71 +39,11 @@ export function markdownOf(root: PageElement, base: string): Markdown {
   }
 }
 
-/** Tables as GitHub writes them. A table that holds another one, or one column, serves the layout: its cells are paragraphs. */
-function addTables(turndown: TurndownService): void {
-  turndown.addRule('cell', {
-    filter: (node) => isCell(node as never) && isData(node as never),
-    replacement: (content) => ` ${onOneLine(content).replaceAll('|', '\\|')} |`,
-  });
-  turndown.addRule('row', {
-    filter: (node) => node.nodeName.toUpperCase() === 'TR' && isData(node as never),
-    replacement: (content, node) => {
-      const row = node as unknown as PageElement;
-      const [first] = tableOf(row)?.querySelectorAll('tr') ?? [];
-      const line = `|${content}\n`;
-      return row === first ? `${line}|${' --- |'.repeat(cellsOf(row))}\n` : line;
-    },
-  });
-  turndown.addRule('rows', {
-    filter: (node) => ['THEAD', 'TBODY', 'TFOOT'].includes(node.nodeName.toUpperCase()) && isData(node as never),
-    replacement: (content) => content,
-  });
-}
-
-/** Not by a regular expression for white space around a line's end: it would look at each run once for each of its spaces. */
-function onOneLine(content: string): string {
-  const lines = content.split('\n').map((line) => line.trim());
-  return lines.filter((line) => line !== '').join(' ');
-}
-
-function isCell({ nodeName }: PageElement): boolean {
-  return /^t[dh]$/i.test(nodeName);
-}
-
-function cellsOf(row: PageElement): number {
-  return Array.from(row.childNodes).filter(isCell).length;
-}
-
-function tableOf(node: PageElement): PageElement | null {
-  let at: PageElement | null = node;
-  while (at !== null && at.nodeName.toUpperCase() !== 'TABLE') at = at.parentNode;
-  return at;
-}
-
-const known = new WeakMap<PageElement, boolean>();
-
-/** Whether the table around a node holds data. */
-function isData(node: PageElement): boolean {
-  const table = tableOf(node);
-  if (table === null) return false;
-  const found = known.get(table) ?? (table.querySelector('table') === null && hasColumns(table));
-  known.set(table, found);
-  return found;
-}
-
-function hasColumns(table: PageElement): boolean {
-  return Array.from(table.querySelectorAll('tr')).some((row) => cellsOf(row) > 1);
-}
-
 const ELEMENT = 1;
 const TEXT = 3;
 /** Elements that say something without text. */
 const SAYS = new Set(['IMG', 'BR', 'HR', 'TD', 'TH']);
-/** Attributes that Markdown has a place for. A title only repeats, and is the author's. */
-const KEPT: Record<string, readonly string[]> = { A: ['href'], IMG: ['src', 'alt'], CODE: ['class'], OL: ['start'] };
-const DROPPED = ['href', 'src', 'alt', 'title', 'class', 'start'];
-const MAX_ALT = 200;
-/** The longest run of white space that is kept. The writer's regular expressions take time that grows with the square of a run. */
+/** The longest run of white space that is kept. The writer's regular expressions take the square of a run in time. */
 const MAX_RUN = 200;
 /** What the writer makes of a BR: two spaces and the line's end. */
 const BREAK_UNITS = 3;
@@ -110,8 +54,8 @@ interface PruneLimits {
 }
 
 /**
- * Leaves of a tree what its text in Markdown is made of: what a reader sees, with absolute http(s) links and pictures, and no element that says nothing.
- * Cuts it after so many nodes or units of text, because the writer's time grows with their product. Returns whether it cut. Uses no call stack.
+ * Leaves of a tree what a reader sees, with absolute http(s) links and pictures, and no element that says nothing. Cuts
+ * it after so many nodes or units of text. Returns whether it cut. Uses no call stack.
  */
 function prune(root: PageElement, base: string, { maxNodes, maxUnits }: PruneLimits): boolean {
   const order: PageElement[] = [];
@@ -147,6 +91,15 @@ function prune(root: PageElement, base: string, { maxNodes, maxUnits }: PruneLim
   return cut;
 }
 
+function isKept(node: PageElement): boolean {
+  if (node.nodeType === TEXT) return true;
+  return node.nodeType === ELEMENT && !isUnseen(node);
+}
+
+function isBreak({ nodeName }: PageElement): boolean {
+  return nodeName.toUpperCase() === 'BR';
+}
+
 /** A text whose runs of white space are at most MAX_RUN long. `before` is the length of the run that it follows. */
 function shortenRuns(text: string, before: number): string {
   return text.replace(/\s+/g, (run, at: number) => run.slice(0, Math.max(0, MAX_RUN - (at === 0 ? before : 0))));
@@ -163,24 +116,10 @@ function endRun(text: string, before: number): number {
   return shown === 0 ? before + text.length : text.length - shown;
 }
 
-function isBreak({ nodeName }: PageElement): boolean {
-  return nodeName.toUpperCase() === 'BR';
-}
-
-/** Whether the writer makes something visible of an element without text. */
-function isShown(element: PageElement): boolean {
-  const name = element.nodeName.toUpperCase();
-  return name === 'HR' || (name === 'IMG' && element.getAttribute('src') !== null);
-}
-
-function isKept(node: PageElement): boolean {
-  if (node.nodeType === TEXT) return true;
-  return node.nodeType === ELEMENT && !isUnseen(node);
-}
-
-function saysNothing(node: PageElement): boolean {
-  return node.nodeType === ELEMENT && node.firstChild === null && !SAYS.has(node.nodeName.toUpperCase());
-}
+/** Attributes that Markdown has a place for. A title only repeats, and is the author's. */
+const KEPT: Record<string, readonly string[]> = { A: ['href'], IMG: ['src', 'alt'], CODE: ['class'], OL: ['start'] };
+const DROPPED = ['href', 'src', 'alt', 'title', 'class', 'start'];
+const MAX_ALT = 200;
 
 function cleanAttributes(element: PageElement, base: string): void {
   const name = element.nodeName.toUpperCase();
@@ -195,4 +134,70 @@ function cleanAttributes(element: PageElement, base: string): void {
   else element.setAttribute(reference, url.replaceAll('(', '%28').replaceAll(')', '%29'));
   const alt = element.getAttribute('alt');
   if (alt !== null) element.setAttribute('alt', alt.replace(/\s+/g, ' ').slice(0, MAX_ALT).toWellFormed());
+}
+
+/** Whether the writer makes something visible of an element without text. */
+function isShown(element: PageElement): boolean {
+  const name = element.nodeName.toUpperCase();
+  return name === 'HR' || (name === 'IMG' && element.getAttribute('src') !== null);
+}
+
+function saysNothing(node: PageElement): boolean {
+  return node.nodeType === ELEMENT && node.firstChild === null && !SAYS.has(node.nodeName.toUpperCase());
+}
+
+/** Tables as GitHub writes them. One that holds another one, or one column, serves the layout: its cells are paragraphs. */
+function addTables(turndown: TurndownService): void {
+  turndown.addRule('cell', {
+    filter: (node) => isCell(node as never) && isData(node as never),
+    replacement: (content) => ` ${onOneLine(content).replaceAll('|', '\\|')} |`,
+  });
+  turndown.addRule('row', {
+    filter: (node) => node.nodeName.toUpperCase() === 'TR' && isData(node as never),
+    replacement: (content, node) => {
+      const row = node as unknown as PageElement;
+      const [first] = tableOf(row)?.querySelectorAll('tr') ?? [];
+      const line = `|${content}\n`;
+      return row === first ? `${line}|${' --- |'.repeat(cellsOf(row))}\n` : line;
+    },
+  });
+  turndown.addRule('rows', {
+    filter: (node) => ['THEAD', 'TBODY', 'TFOOT'].includes(node.nodeName.toUpperCase()) && isData(node as never),
+    replacement: (content) => content,
+  });
+}
+
+/** Not by a regular expression for white space around a line's end: it would look at each run once for each space. */
+function onOneLine(content: string): string {
+  const lines = content.split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
+}
+
+function isCell({ nodeName }: PageElement): boolean {
+  return /^t[dh]$/i.test(nodeName);
+}
+
+function cellsOf(row: PageElement): number {
+  return Array.from(row.childNodes).filter(isCell).length;
+}
+
+function tableOf(node: PageElement): PageElement | null {
+  let at: PageElement | null = node;
+  while (at !== null && at.nodeName.toUpperCase() !== 'TABLE') at = at.parentNode;
+  return at;
+}
+
+const known = new WeakMap<PageElement, boolean>();
+
+/** Whether the table around a node holds data. */
+function isData(node: PageElement): boolean {
+  const table = tableOf(node);
+  if (table === null) return false;
+  const found = known.get(table) ?? (table.querySelector('table') === null && hasColumns(table));
+  known.set(table, found);
+  return found;
+}
+
+function hasColumns(table: PageElement): boolean {
+  return Array.from(table.querySelectorAll('tr')).some((row) => cellsOf(row) > 1);
 }

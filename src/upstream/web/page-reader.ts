@@ -6,12 +6,8 @@ import { createLimiter, LimiterFull } from '../client/limiter.ts';
 import type { PageContent, PageSource } from './page-content.ts';
 import type { Loaded, PageReading } from './page-worker.ts';
 
-/** Reads pages off the main thread. */
 export interface PageReader {
-  /**
-   * Rejects with ExchangeFailed when the page is broken, or too large or slow for the worker, and with Unavailable (503) when too many pages wait or a
-   * thread takes too long to start.
-   */
+  /** Rejects with ExchangeFailed for a page that is broken, too large or too slow, and with Unavailable (503). */
   read(source: PageSource, signal: AbortSignal): Promise<PageContent>;
   close(): Promise<void>;
 }
@@ -41,19 +37,20 @@ const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
 /**
- * The memory of one PDF's thread, heap and buffers. It has some 25 MB before the document is opened, and 69 to 79 MB with the largest stream that
- * page-worker.ts allows. The rest is for buffers that V8 has not collected yet, which count too: with 80 MB such a document was refused once.
+ * Heap and buffers of one PDF's thread: 25 MB before the document is opened, 69 to 79 with the largest stream that
+ * page-worker.ts allows. The rest is for buffers not collected yet: with 80 MB such a document was refused once.
  */
 const PDF_MB = 96;
-/** Never reached, because a PDF that takes more than PDF_MB is ended before. So much is allocated between two looks at most. */
+/** Never reached, because a PDF that takes more than PDF_MB is ended before. So much is allocated between two looks. */
 const PDF_HEAP_MB = 256;
-/** The thread's young generation. V8's default is 192 MB. With 8 MB fewer pages are read in a time, and the peak of memory is the same. */
+/** The young generation. V8's default is 192 MB. With 8 MB pages are read more slowly, at the same peak of memory. */
 const YOUNG_MB = 16;
 
 /**
- * Threads start with the first page and stay. A thread that fails, stalls or runs out of memory is replaced, and only its page fails.
- * A PDF has a thread of its own, which ends with it: its library keeps what it read, and nothing of one document may reach the next. What a PDF decodes
- * to is not known before, and may lie outside of the thread's heap, which alone V8 limits; so its memory is watched from here.
+ * Threads that read pages, started with the first page and kept. One that fails, stalls or runs out of memory is
+ * replaced, and only its page fails. A PDF has a thread of its own, which ends with it: its library keeps what it read,
+ * and nothing of one document may reach the next. What it decodes to is not known before, and may lie outside the heap,
+ * which alone V8 limits; so its memory is watched from here.
  */
 export function createPageReader(options: PageReaderOptions): PageReader {
   const { workers, waiting = WAITING, waitMs = WAIT_MS, loadMs = LOAD_MS, parseMs = PARSE_MS } = options;
@@ -91,7 +88,26 @@ export function createPageReader(options: PageReaderOptions): PageReader {
   };
 }
 
-/** Lets the thread read one page. Ends the thread and rejects when a time-out is over, the memory is used up or the thread fails. */
+function refuse(error: unknown): never {
+  if (error instanceof LimiterFull) throw new Unavailable('pages_busy', 'too many pages are waiting to be read', 5);
+  throw error;
+}
+
+function spawnWorker(heapMb: number): Worker {
+  // V8 puts the flag of `npm start` above YOUNG_MB. The main thread has its heap by now. Later threads keep the reset.
+  setFlagsFromString('--max-semi-space-size=0');
+  const worker = new Worker(new URL('./page-worker.ts', import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB },
+    // Empty, so that the thread that reads third parties' pages has no access to keys.
+    env: {},
+  });
+  worker.unref();
+  // A replaced worker may still emit an error.
+  worker.on('error', () => undefined);
+  return worker;
+}
+
+/** Lets the thread read one page. Ends it and rejects when a time-out is over, the memory is used up or it fails. */
 function readIn(
   worker: Worker,
   source: PageSource,
@@ -122,37 +138,18 @@ function readIn(
       worker.off('message', onMessage).off('error', onError).off('exit', onError);
     };
     worker.on('message', onMessage).once('error', onError).once('exit', onError);
-    // A copy whose memory can be transferred to the worker. Small buffers share memory with others, so they cannot be transferred.
+    // A copy, because small buffers share memory with others, so they cannot be transferred.
     const bytes = new Uint8Array(source.bytes);
     worker.postMessage({ ...source, bytes }, [bytes.buffer]);
   });
 }
 
-function refuse(error: unknown): never {
-  if (error instanceof LimiterFull) throw new Unavailable('pages_busy', 'too many pages are waiting to be read', 5);
-  throw error;
-}
-
-function spawnWorker(heapMb: number): Worker {
-  // V8 puts the flag of `npm start` above a thread's own YOUNG_MB. The main thread has its heap by now. The reset holds for all later threads.
-  setFlagsFromString('--max-semi-space-size=0');
-  const worker = new Worker(new URL('./page-worker.ts', import.meta.url), {
-    resourceLimits: { maxOldGenerationSizeMb: heapMb, maxYoungGenerationSizeMb: YOUNG_MB },
-    // Empty, so that the thread that reads third parties' pages has no access to keys.
-    env: {},
-  });
-  worker.unref();
-  // A replaced worker may still emit an error.
-  worker.on('error', () => undefined);
-  return worker;
-}
-
-/** A decoder makes some 5 MB in this time. */
+/** Milliseconds. A decoder makes some 5 MB in this time. */
 const EVERY_MS = 20;
 
 /**
- * Looks at a thread's memory from outside while it works: its heap, and the buffers beside it, which V8 does not limit. Calls `onTooMuch` once when they
- * are larger than `maxMb`. Works while the thread runs code without a pause. Returns the end of the watch.
+ * Looks at a thread's heap, and at its buffers, which V8 does not limit, from outside: also while it runs code without
+ * a pause. Calls `onTooMuch` once they are larger than `maxMb`. Returns the end of the watch.
  */
 function watchMemory(worker: Worker, maxMb: number, onTooMuch: () => void): () => void {
   let isWatching = true;

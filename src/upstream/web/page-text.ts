@@ -1,6 +1,8 @@
 import { clipText } from '../../lib/untrusted.ts';
 import type { PageLink } from './page-content.ts';
 
+// What a reader sees of a page: its text, its lines, its links and its words.
+
 /** The parts of a DOM that are used. linkedom's own types would need the browser's. */
 interface PageNode {
   readonly nodeType: number;
@@ -8,6 +10,26 @@ interface PageNode {
   readonly textContent: string | null;
   readonly childNodes: ArrayLike<PageNode>;
   getAttribute?(name: string): string | null;
+}
+
+export interface PageElement extends PageNode {
+  textContent: string | null;
+  readonly childNodes: ArrayLike<PageElement>;
+  readonly firstChild: PageElement | null;
+  readonly parentNode: PageElement | null;
+  getAttribute(name: string): string | null;
+  setAttribute(name: string, value: string): void;
+  removeAttribute(name: string): void;
+  remove(): void;
+  querySelector(selector: string): PageElement | null;
+  querySelectorAll(selector: string): Iterable<PageElement>;
+}
+
+export interface PageDocument {
+  readonly documentElement: PageElement | null;
+  readonly body: PageElement | null;
+  querySelector(selector: string): PageElement | null;
+  querySelectorAll(selector: string): Iterable<PageElement>;
 }
 
 const ELEMENT = 1;
@@ -18,48 +40,19 @@ const SKIPPED = new Set([
   ...['SCRIPT', 'STYLE', 'NOSCRIPT', 'TEMPLATE', 'SVG', 'IFRAME', 'OBJECT', 'CANVAS', 'HEAD', 'NAV'],
   ...['SELECT', 'BUTTON', 'INPUT', 'TEXTAREA', 'DIALOG', 'MATH'],
 ]);
-/** Elements on their own lines. Those of the first set have an empty line around them. */
-const PARAGRAPHS = new Set([
-  'P',
-  'H1',
-  'H2',
-  'H3',
-  'H4',
-  'H5',
-  'H6',
-  'UL',
-  'OL',
-  'DL',
-  'TABLE',
-  'BLOCKQUOTE',
-  'PRE',
-  'FIGURE',
-]);
+/** Elements with an empty line around them, then elements on their own lines. */
+const PARAGRAPHS = new Set('P H1 H2 H3 H4 H5 H6 UL OL DL TABLE BLOCKQUOTE PRE FIGURE'.split(' '));
 const LINES = new Set([
-  ...[
-    'DIV',
-    'LI',
-    'TR',
-    'DT',
-    'DD',
-    'SECTION',
-    'ARTICLE',
-    'MAIN',
-    'HEADER',
-    'FOOTER',
-    'ASIDE',
-    'ADDRESS',
-    'FIGCAPTION',
-  ],
-  ...['FIELDSET', 'FORM', 'HR', 'BODY', 'CAPTION', 'DETAILS', 'SUMMARY'],
+  ...'DIV LI TR DT DD SECTION ARTICLE MAIN HEADER FOOTER ASIDE ADDRESS FIGCAPTION'.split(' '),
+  ...'FIELDSET FORM HR BODY CAPTION DETAILS SUMMARY'.split(' '),
 ]);
 const CELLS = new Set(['TD', 'TH']);
 /** Marks the end of a line. Several in a row end it once. No text contains it, because white space is collapsed. */
 const EDGE = '\v';
 
 /**
- * The text that a reader sees under a node: white space collapsed, paragraphs apart by an empty line, hidden parts left out.
- * It uses its own stack and stops after `maxUnits`, because pages may nest deeper than the call stack and be very long.
+ * The text that a reader sees under a node: white space collapsed, an empty line between paragraphs, hidden parts left
+ * out. It uses its own stack and stops after `maxUnits`: pages may nest deeper than the call stack and be very long.
  */
 export function visibleText(root: PageNode, maxUnits: number): string {
   const parts: string[] = [];
@@ -100,46 +93,6 @@ export function isUnseen(node: PageNode): boolean {
   return /(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)/i.test(read('style') ?? '');
 }
 
-/** Whether anything below a node is nested deeper than `max`. */
-export function isDeeper(root: PageNode, max: number): boolean {
-  const stack = [{ node: root, depth: 0 }];
-  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const { node, depth } = next;
-    if (depth > max) return true;
-    for (const child of Array.from(node.childNodes))
-      if (child.nodeType === ELEMENT) stack.push({ node: child, depth: depth + 1 });
-  }
-  return false;
-}
-
-/**
- * The nodes below an element, in the page's order, without those of elements of the same kind in it. A heading in a heading and a link in a link are
- * ends that were left out: browsers close the outer one there. No node belongs to two elements, so that reading them all takes one pass over the page.
- */
-function* ownNodes<N extends PageNode>(root: N, isSame: (nodeName: string) => boolean): Generator<N> {
-  const stack: N[] = [root];
-  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
-    if (node !== root) {
-      if (isSame(node.nodeName)) continue;
-      yield node;
-    }
-    const children = Array.from(node.childNodes) as N[];
-    for (const child of children.reverse()) stack.push(child);
-  }
-}
-
-/** The text of an element's own nodes. */
-export function ownText(root: PageNode, isSame: (nodeName: string) => boolean): string {
-  const parts: string[] = [];
-  for (const node of ownNodes(root, isSame)) if (node.nodeType === TEXT) parts.push(node.textContent ?? '');
-  return parts.join('');
-}
-
-/** Whether a reader sees anything of a text: a character that is neither white space nor of no width nor a control. */
-export function isSeen(text: string): boolean {
-  return /[^\p{C}\p{Z}]/u.test(text);
-}
-
 /** One space between words, no space at the ends of lines, at most one empty line. */
 export function tidy(text: string): string {
   return text
@@ -161,25 +114,55 @@ export function lineOf(text: string | null | undefined, max: number): string | n
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 export const CONTROLS = /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g;
 
-/** The parts of a DOM's elements and documents that are used. linkedom's own types would need the browser's. */
-export interface PageElement extends PageNode {
-  textContent: string | null;
-  readonly childNodes: ArrayLike<PageElement>;
-  readonly firstChild: PageElement | null;
-  readonly parentNode: PageElement | null;
-  getAttribute(name: string): string | null;
-  setAttribute(name: string, value: string): void;
-  removeAttribute(name: string): void;
-  remove(): void;
-  querySelector(selector: string): PageElement | null;
-  querySelectorAll(selector: string): Iterable<PageElement>;
+/** Whether a reader sees anything of a text: a character that is neither white space nor of no width nor a control. */
+export function isSeen(text: string): boolean {
+  return /[^\p{C}\p{Z}]/u.test(text);
 }
 
-export interface PageDocument {
-  readonly documentElement: PageElement | null;
-  readonly body: PageElement | null;
-  querySelector(selector: string): PageElement | null;
-  querySelectorAll(selector: string): Iterable<PageElement>;
+// Word boundaries hardly depend on the language: dictionaries of Chinese, Japanese, Thai and others are always used.
+const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
+
+/** The words of a text by Unicode's rules (UAX 29), also in scripts without spaces. Punctuation counts for none. */
+export function countWords(text: string): number {
+  let words = 0;
+  for (const { isWordLike } of segmenter.segment(text)) if (isWordLike) words += 1;
+  return words;
+}
+
+/** Whether anything below a node is nested deeper than `max`. */
+export function isDeeper(root: PageNode, max: number): boolean {
+  const stack = [{ node: root, depth: 0 }];
+  for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
+    const { node, depth } = next;
+    if (depth > max) return true;
+    for (const child of Array.from(node.childNodes))
+      if (child.nodeType === ELEMENT) stack.push({ node: child, depth: depth + 1 });
+  }
+  return false;
+}
+
+/** The text of an element's own nodes. */
+export function ownText(root: PageNode, isSame: (nodeName: string) => boolean): string {
+  const parts: string[] = [];
+  for (const node of ownNodes(root, isSame)) if (node.nodeType === TEXT) parts.push(node.textContent ?? '');
+  return parts.join('');
+}
+
+/**
+ * The nodes below an element, in the page's order, without those of elements of the same kind in it: a heading in a
+ * heading has an end that was left out, and browsers close the outer one there. So no node belongs to two elements, and
+ * reading them all takes one pass over the page.
+ */
+function* ownNodes<N extends PageNode>(root: N, isSame: (nodeName: string) => boolean): Generator<N> {
+  const stack: N[] = [root];
+  for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
+    if (node !== root) {
+      if (isSame(node.nodeName)) continue;
+      yield node;
+    }
+    const children = Array.from(node.childNodes) as N[];
+    for (const child of children.reverse()) stack.push(child);
+  }
 }
 
 /** Longer URLs carry a session or an attack. */
@@ -213,18 +196,8 @@ export function linksOf(document: PageDocument, url: string, base: string): Map<
   return links;
 }
 
-/** The links of an answer: those of the content first, at most 200. */
-export function chooseLinks(
-  links: ReadonlyMap<string, string | null>,
-  content: PageElement | null,
-  base: string,
-): { readonly links: PageLink[]; readonly linksTruncated: boolean } {
-  const within = new Set<string | null>();
-  for (const element of content?.querySelectorAll('a[href], area[href]') ?? [])
-    within.add(webUrl(element.getAttribute('href'), base));
-  const all = [...links].map(([url, text]) => ({ url, text, inContent: within.has(url) }));
-  const ordered = [...all.filter(({ inContent }) => inContent), ...all.filter(({ inContent }) => !inContent)];
-  return { links: ordered.slice(0, MAX_LINKS), linksTruncated: ordered.length > MAX_LINKS };
+function withoutFragment(url: string): string {
+  return url.split('#')[0] ?? url;
 }
 
 function textOf(element: PageElement): string | null {
@@ -246,16 +219,16 @@ export function isLink(nodeName: string): boolean {
   return nodeName.toUpperCase() === 'A';
 }
 
-function withoutFragment(url: string): string {
-  return url.split('#')[0] ?? url;
-}
-
-// Word boundaries hardly depend on the language: dictionaries of Chinese, Japanese, Thai and others are always used.
-const segmenter = new Intl.Segmenter('en', { granularity: 'word' });
-
-/** The words of a text by Unicode's rules (UAX 29), also in scripts that write no spaces. Punctuation counts for none. */
-export function countWords(text: string): number {
-  let words = 0;
-  for (const { isWordLike } of segmenter.segment(text)) if (isWordLike) words += 1;
-  return words;
+/** The links of an answer: those of the content first, at most 200. */
+export function chooseLinks(
+  links: ReadonlyMap<string, string | null>,
+  content: PageElement | null,
+  base: string,
+): { readonly links: PageLink[]; readonly linksTruncated: boolean } {
+  const within = new Set<string | null>();
+  for (const element of content?.querySelectorAll('a[href], area[href]') ?? [])
+    within.add(webUrl(element.getAttribute('href'), base));
+  const all = [...links].map(([url, text]) => ({ url, text, inContent: within.has(url) }));
+  const ordered = [...all.filter(({ inContent }) => inContent), ...all.filter(({ inContent }) => !inContent)];
+  return { links: ordered.slice(0, MAX_LINKS), linksTruncated: ordered.length > MAX_LINKS };
 }

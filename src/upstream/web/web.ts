@@ -124,7 +124,7 @@ export function createWeb(options: WebOptions): Web {
         });
         const retrievedAtMs = clock.nowMs();
         const content = await pages.read(source, signal);
-        // An answer without text is not sold. Scripts, which write some pages, are not run. JSON always shows something.
+        // An answer without text is not sold. Scripts, which write some pages, are not run. JSON always has some.
         if (!isSeen(content.text)) throw new ExchangeFailed('reading', 'its page has no text');
         const named = source.contentType === null ? null : mediaTypeOf(source.contentType);
         return { ...content, finalUrl: source.url, status, contentType: named, retrievedAtMs };
