@@ -186,8 +186,8 @@ export const MAX_MEANINGS = 50;
 const MAX_TEXT = 300;
 
 /**
- * The articles that a page links to, by title: the meanings of a disambiguation page, and what it names beside them.
- * One request (https://www.mediawiki.org/wiki/API:Links, as a generator); `action` makes its URL.
+ * What a page links to, by title: a disambiguation page's meanings, and what it names beside them. One request
+ * (https://www.mediawiki.org/wiki/API:Links, as a generator); `action` makes its URL.
  */
 function createMeanings(upstream: Upstream, action: (lang: string, params: Record<string, string>) => string) {
   return async (lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]> => {
@@ -213,7 +213,7 @@ function createMeanings(upstream: Upstream, action: (lang: string, params: Recor
   };
 }
 
-/** A flag of the action API: true, or in format version 1 an empty string. */
+/** True, or in format version 1 an empty string. */
 function isSet(flag: boolean | string | undefined): boolean {
   return flag !== undefined && flag !== false;
 }
@@ -250,7 +250,7 @@ interface Sent {
   readonly height?: number | null | undefined;
 }
 
-/** The image in one shape. Null for none, and for one whose address is no http(s) address. */
+/** Null for none, and for one whose address is no http(s) address. */
 function readThumbnail(sent: Sent | null | undefined): Thumbnail | null {
   const stated = sent?.source ?? sent?.url ?? '';
   const url = stated.startsWith('//') ? `https:${stated}` : stated;
@@ -353,8 +353,8 @@ const linksSchema = z
   );
 
 /**
- * The subdomains of wikipedia.org that are open for reading and writing (dblists of operations/mediawiki-config,
- * 2026-08-21): language codes, and older names such as `simple`. An allow-list, because it becomes part of a host name.
+ * Subdomains of wikipedia.org open for reading and writing (dblists of operations/mediawiki-config, 2026-08-21). An
+ * allow-list, because the value becomes part of a host name.
  */
 const OPEN = `
   ab ace ady af als alt am ami an ang ann anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc

@@ -25,7 +25,7 @@ export interface UpstreamRequest {
   readonly signal?: AbortSignal;
 }
 
-/** A whole answer with its decoded body; `url` is the address after redirects. */
+/** `url` is the address after redirects, `body` decoded. */
 interface UpstreamResponse {
   readonly status: number;
   /** Names in lower case. */
@@ -36,7 +36,7 @@ interface UpstreamResponse {
   readonly retrievedAtMs: number;
 }
 
-/** Parsed data with the time at which it was read, for `source.retrievedAt`. */
+/** Parsed data with the time of reading, for `source.retrievedAt`. */
 export interface Dated<T> {
   readonly data: T;
   readonly retrievedAtMs: number;
@@ -95,7 +95,7 @@ interface UpstreamsDeps {
   readonly dial?: DialOptions;
 }
 
-/** Every upstream of the service. `close` ends all connections, so running calls fail. */
+/** `close` ends all connections, so running calls fail. */
 export interface Upstreams {
   open(options: UpstreamOptions): Upstream;
   /** The newest success and failure of each source that was opened. Answers from a cache do not count. */
@@ -103,7 +103,7 @@ export interface Upstreams {
   close(): Promise<void>;
 }
 
-/** Time-out of connecting, which takes one or two round trips. */
+/** Connecting takes one or two round trips. */
 const CONNECT_MS = 3000;
 /** Waiting calls for each running one. With calls of a second each, every one is served before it times out. */
 const WAITING_PER_RUNNING = 16;
@@ -224,7 +224,7 @@ function createExchange(options: UpstreamOptions, agent: Agent, { clock, userAge
   };
 }
 
-/** Reports the result to the breaker. A call that the caller aborted does not count. */
+/** A call that the caller aborted does not count. */
 async function reported(
   breaker: Breaker,
   origin: string,
@@ -267,12 +267,12 @@ const FAILURES = 10;
 const REST_MS = 5000;
 /** The longest pause that a server can set with Retry-After, so that no server stops a route for long. */
 const MAX_REST_MS = 60_000;
-/** The most origins that are remembered; the oldest is dropped first. */
+/** Remembered origins; the oldest is dropped first. */
 const MAX_ORIGINS = 1000;
 
 /**
- * Stops requests to an origin for a while after ten consecutive failures, and until the time of its Retry-After. Then
- * one call at a time goes through until one succeeds. By origin: one dead RDAP registry says nothing about the others.
+ * Leaves an origin alone after ten consecutive failures, then lets one call at a time through until one succeeds.
+ * By origin, because one dead RDAP registry says nothing about the others.
  */
 function createBreaker(clock: Clock) {
   const states = new Map<string, { failures: number; restUntilMs: number }>();
@@ -313,7 +313,7 @@ const MAX_BYTES = 32 * 1024 * 1024;
 /** One large answer must not push out all others. */
 const MAX_ENTRY_BYTES = MAX_BYTES / 4;
 
-/** Caches answers by request, bounded in number and in bytes. The oldest is dropped first. */
+/** Answers by request, bounded in number and bytes. The oldest is dropped first. */
 function createResponseCache(options: CacheOptions, clock: Clock) {
   const entries = new Map<string, UpstreamResponse>();
   let bytes = 0;
@@ -330,7 +330,6 @@ function createResponseCache(options: CacheOptions, clock: Clock) {
 
   return {
     fresh: (key: string) => within(key, options.ttlMs),
-    /** The answer for a source that fails, fresh or stale. */
     stale: (key: string) => within(key, options.ttlMs + options.staleIfErrorMs),
     keep(key: string, entry: UpstreamResponse): void {
       drop(key);

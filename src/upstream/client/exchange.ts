@@ -35,7 +35,7 @@ export interface Opened {
 const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
 
 /**
- * Sends one request and resolves when the status has arrived; `read` then decodes the body. Redirects are not followed.
+ * Sends one request, without following redirects, and resolves when the status has arrived.
  * Throws ExchangeFailed for a failure of the network or the server, and the signal's reason when it aborts.
  */
 export async function openExchange(dispatcher: Dispatcher, exchange: Exchange, signal: AbortSignal): Promise<Opened> {
@@ -80,8 +80,8 @@ type Chunks = AsyncIterable<Buffer>;
 type Decoder = Transform | ((source: Chunks) => Chunks);
 
 /**
- * Reads and decodes a body to its end. Fails as soon as it holds more than `maxBytes`, before or after decoding.
- * It counts while it streams, so that a decompression bomb costs at most one chunk more than the cap.
+ * Reads and decodes a body. It counts while it streams, before and after decoding: a decompression bomb costs at most
+ * one chunk more than `maxBytes`.
  */
 export async function readBody(
   raw: Readable,
@@ -165,10 +165,7 @@ function badCoding(error: unknown): ExchangeFailed {
   return new ExchangeFailed('reading', 'its answer is not encoded as it says', error);
 }
 
-/**
- * JSON's own types, those ending in +json (or -json, as the DNS ones do), and the wrong types that servers of JSON are
- * known to send. A web page's type is not among them.
- */
+/** JSON's own types, with +json (DNS: -json), and the wrong ones that servers of JSON send. A web page's is not one. */
 const JSON_TYPE =
   /^(application\/([\w.+-]+[+-])?json|text\/(json|plain|javascript)|application\/(javascript|octet-stream|x-javascript))\s*(;|$)/i;
 
@@ -195,7 +192,7 @@ function readJson(upstream: string, body: Buffer): unknown {
   }
 }
 
-/** The media type without its parameters, restricted to safe characters, because it is shown in messages. */
+/** Without parameters, in safe characters, because messages show it. */
 export function mediaTypeOf(contentType: string): string {
   const type = (contentType.split(';')[0] ?? '').trim().toLowerCase();
   return /^[\w.+-]+\/[\w.+-]+$/.test(type) ? type.slice(0, 100) : 'an unnamed type';

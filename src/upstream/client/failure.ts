@@ -5,8 +5,8 @@ import { orAborted } from '../../lib/tasks.ts';
 type FailedAt = 'connecting' | 'answering' | 'reading';
 
 /**
- * Why an exchange gave no usable answer. The message may be published: no address, no path, no library's message.
- * It is no UpstreamFailed, because only the caller knows the upstream's name and whether the call may be repeated.
+ * Why an exchange gave no usable answer. The message may be published: no address, path or library's message is in it.
+ * It is no UpstreamFailed: only the caller knows the upstream's name and whether the call may be repeated.
  */
 export class ExchangeFailed extends Error {
   readonly at: FailedAt;
@@ -96,8 +96,8 @@ export function moreTelling(first: ExchangeFailed | null, second: ExchangeFailed
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /**
- * Runs `task` with a signal that aborts after `timeoutMs` or with the caller's. Settles by then, even if the task does
- * not. Rejects with the caller's own reason after its abort, and with ExchangeFailed after the deadline.
+ * Runs `task` with a signal that aborts after `timeoutMs` or with the caller's, and settles by then in any case.
+ * Rejects with the caller's own reason, or with ExchangeFailed after the deadline.
  */
 export async function withinDeadline<T>(
   timeoutMs: number,
@@ -119,8 +119,8 @@ export async function withinDeadline<T>(
 }
 
 /**
- * The result of the first attempt that succeeds, tried in order. When all fail, one UpstreamFailed names each failure.
- * Only named failures lead to the next attempt. An abort or a bug is thrown at once.
+ * The first attempt that succeeds, in order. Only named failures lead to the next one; an abort or a bug is thrown.
+ * When all fail, one UpstreamFailed names each failure.
  */
 export async function firstToAnswer<T>(what: string, attempts: readonly (() => Promise<T>)[]): Promise<T> {
   const failures: string[] = [];

@@ -71,8 +71,8 @@ export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
 }
 
 /**
- * Limits the requests a minute to one host, for all payers together (0 is off). Failed calls are not charged: without
- * it an attacker could flood a host through us for free. Throws TooMany (429), which costs the buyer nothing.
+ * Requests a minute to one host, for all payers together (0 is off); throws TooMany (429). Failed calls are not
+ * charged: without this an attacker could flood a host through us for free.
  */
 export function createHostLimit(perMinute: number, clock: Clock): (host: string) => void {
   const windows = createMinuteWindows(clock);

@@ -5,7 +5,7 @@ import type { Dated, Upstream } from '../client/client.ts';
 import { parseJson } from '../client/exchange.ts';
 import { firstToAnswer } from '../client/failure.ts';
 
-/** Looks names up; `name` is ASCII without a trailing dot. */
+/** `name` is ASCII without a trailing dot. */
 export interface Dns {
   lookup(name: string, types: readonly DnsType[], signal?: AbortSignal): Promise<DnsAnswer>;
 }
@@ -60,10 +60,7 @@ interface Resolver {
 
 /**
  * DNS over HTTPS. The first resolver that answers for all of the types gives the whole answer, so that it names one
- * source. For each type:
- * 1. The resolver is asked in its JSON form, which a buyer can read when checking an answer at the origin.
- * 2. An answer to another question, a cut one, or a failure other than one of DNSSEC is an error.
- * 3. The CNAME chain becomes the aliases, and the data of each row fields.
+ * source. Its JSON form is used, because a buyer can read that when checking an answer at the origin.
  */
 export function createDns(resolvers: readonly Resolver[]): Dns {
   return {
@@ -79,7 +76,7 @@ export function createDns(resolvers: readonly Resolver[]): Dns {
   };
 }
 
-/** The JSON form of DNS over HTTPS that Cloudflare and Google use. Additional fields are ignored. */
+/** The JSON form that Cloudflare and Google use. */
 const answerSchema = z.object({
   Status: z.int(),
   TC: z.boolean().optional(),
@@ -96,7 +93,7 @@ type Answer = z.output<typeof answerSchema>;
 /** The media type to ask Cloudflare for; otherwise it answers in the wire format. */
 const DNS_JSON = 'application/dns-json';
 
-/** The RFC 1035 response codes that are answers. */
+/** RFC 1035's response codes that are answers. */
 const NOERROR = 0;
 const SERVFAIL = 2;
 const NXDOMAIN = 3;
@@ -205,7 +202,7 @@ const PARSERS: { [T in DnsType]: (data: string) => DnsFields[T] | null } = {
   CAA: parseCaa,
 };
 
-/** The fields of one record's data in the resolvers' JSON form, or null when it is not of that form. */
+/** Null when the data is not in the resolvers' JSON form. */
 export function parseRecordData<T extends DnsType>(type: T, data: string): DnsFields[T] | null {
   return PARSERS[type](data);
 }

@@ -17,7 +17,7 @@ export interface RdapAnswer {
   readonly retrievedAtMs: number;
 }
 
-/** A registration as the registry reports it. A field that it omits or redacts is null. Times are Unix seconds. */
+/** As the registry reports it. A field that it omits or redacts is null. Times are Unix seconds. */
 interface Registration {
   readonly registrar: { readonly name: string | null; readonly ianaId: string | null } | null;
   readonly createdAt: number | null;
@@ -145,10 +145,7 @@ const link = z.object({ href: z.string().optional() });
 /** A jCard property: name, parameters, type, value. */
 const property = z.tuple([z.string(), z.unknown(), z.string(), z.unknown()], z.unknown());
 
-/**
- * The used fields of RFC 9083's domain object, in the variants that registries send. Its class must be `domain`.
- * Contacts of persons are left out, because we do not publish them.
- */
+/** RFC 9083's domain object, in the variants that registries send. Contacts of persons are left out: none is sold. */
 export const rdapDomainSchema = z.object({
   objectClassName: z.string().regex(/^domain$/i),
   ldhName: z.string().optional(),
@@ -173,13 +170,12 @@ export const rdapDomainSchema = z.object({
 });
 type RdapDomain = z.output<typeof rdapDomainSchema>;
 
-/** Whether the record is of the given domain (ASCII). Registries write names in any letter case. */
+/** Whether the record is of the given ASCII domain. Registries write names in any letter case. */
 export function isRecordOf(domain: string, { ldhName, unicodeName }: RdapDomain): boolean {
   const name = ldhName ?? unicodeName;
   return name !== undefined && domainToASCII(name.toLowerCase()).replace(/\.$/, '') === domain;
 }
 
-/** The facts of a record that a buyer asks for. */
 export function registrationOf(record: RdapDomain): Registration {
   return {
     registrar: registrarOf(record),
@@ -235,9 +231,8 @@ function termsOf({ notices = [] }: RdapDomain): string | null {
 }
 
 /**
- * RDAP servers by the top-level domains that they answer for (for `{tld}` the domain is put in), from IANA's
- * bootstrap file of 2025-11-06 (https://data.iana.org/rdap/dns.json): every country code in it and its most
- * used generic names. It is used only until the file itself has been read, so it is not complete.
+ * IANA's bootstrap file (https://data.iana.org/rdap/dns.json) of 2025-11-06: its country codes and most used generic
+ * names; each takes the place of `{tld}`. Not complete, as it serves only until the file itself has been read.
  */
 const OF_IANA: Readonly<Record<string, string>> = {
   'https://rdap.verisign.com/{tld}/v1/': 'com net',
@@ -290,8 +285,8 @@ const OF_IANA: Readonly<Record<string, string>> = {
 };
 
 /**
- * Registries that answer RDAP but are not in IANA's file (lists of the whoisit project, 2026-01, and of
- * case/rdap-cctld-ts, 2025-11). They may no longer be responsible, so "no such name" from them proves nothing.
+ * Registries that are not in IANA's file (lists of the whoisit project, 2026-01, and of case/rdap-cctld-ts, 2025-11).
+ * They may no longer be responsible, so "no such name" from them proves nothing.
  */
 const UNLISTED: Readonly<Record<string, string>> = {
   'https://rdap.identitydigital.services/rdap/': 'ac ag bz io lc me mn pr sc sh vc',
@@ -305,10 +300,8 @@ const UNLISTED: Readonly<Record<string, string>> = {
 /** Base URL by top-level domain. */
 type ServersByTld = ReadonlyMap<string, string>;
 
-/** The shipped copy of IANA's list. */
 export const SHIPPED_SERVERS: ServersByTld = invert(OF_IANA);
 
-/** Servers beside IANA's list. */
 export const UNLISTED_SERVERS: ServersByTld = invert(UNLISTED);
 
 function invert(servers: Readonly<Record<string, string>>): ServersByTld {

@@ -17,7 +17,7 @@ export interface DialOptions {
   readonly progress?: Progress;
 }
 
-/** Addresses for host names in tests and demonstrations, instead of DNS and its check. Never in production. */
+/** Instead of DNS and its check, in tests and demonstrations. Never in production. */
 type TestHosts = ReadonlyMap<string, { readonly address: string; readonly port: number }>;
 
 interface Dialled {
@@ -26,30 +26,25 @@ interface Dialled {
   readonly tls: TlsFacts | null;
 }
 
-/** The time of each step, in milliseconds; null for a step that was not needed. */
+/** Milliseconds; null for a step that was not needed. */
 export interface Phases {
   readonly dnsMs: number | null;
   readonly connectMs: number;
   readonly tlsMs: number | null;
 }
 
-/** Facts about the server's TLS. Texts are the server's own, cut to a length. */
+/** Texts are the server's own, cut to a length. Times are Unix seconds. */
 export interface TlsFacts {
   readonly protocol: string;
   readonly issuer: string | null;
   readonly subject: string | null;
-  /** Unix seconds. */
   readonly validFrom: number | null;
-  /** Unix seconds. */
   readonly validTo: number | null;
 }
 
 /**
- * Connects to a URL's host, or throws `url_not_public`:
- * 1. The URL and all addresses of its host must be public.
- * 2. It connects to one of them, as a literal, without a second resolution: so a name that changes its answer (DNS
- *    rebinding) does not help an attacker.
- * 3. For https, the certificate must be valid before a byte is sent.
+ * Connects to a URL's host, or throws `url_not_public`. All of its addresses must be public. One is dialled, as a
+ * literal: a name that changes its answer (DNS rebinding) does not help. No byte is sent to an unauthorized server.
  */
 export async function dial(url: URL, options: DialOptions, signal: AbortSignal): Promise<Dialled> {
   const started = performance.now();
@@ -140,8 +135,8 @@ function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect',
 }
 
 /**
- * The TLS connection over an open one, or ExchangeFailed. The refusal is here and not in Node, which would destroy the
- * socket before a bad certificate can be read, and a monitor wants to know when it expired.
+ * The refusal is here and not in Node, which would destroy the socket before a bad certificate can be read: a monitor
+ * wants to know when it expired.
  */
 async function secure(
   raw: Socket,
@@ -174,7 +169,7 @@ function faultOf(socket: TLSSocket): string | null {
   return typeof fault === 'string' && /^[A-Z_]+$/.test(fault) ? fault : 'CERT_UNTRUSTED';
 }
 
-/** Texts of a certificate are cut to this length. */
+/** Characters of a certificate's text. */
 const MAX_NAME = 200;
 
 interface Name {
@@ -204,7 +199,7 @@ function seconds(date: string): number | null {
   return Number.isNaN(ms) ? null : Math.floor(ms / 1000);
 }
 
-/** The steps of one hop, in their order. `request` lasts from the request to the headers of its answer. */
+/** The steps of one hop. `request` lasts from the request to the headers of its answer. */
 type Phase = 'dns' | 'connect' | 'tls' | 'request';
 
 export interface Hop {

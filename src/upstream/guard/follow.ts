@@ -15,7 +15,7 @@ export const MAX_REDIRECTS = 5;
 
 /**
  * Follows an upstream's redirects, for GET and HEAD. The operator has chosen the first origin. Any other one passes the
- * guard like a third party's URL, never from https to http, and gets no credentials.
+ * guard, never from https to http, and gets no credentials.
  */
 export async function followRedirects(
   dispatcher: Dispatcher,
@@ -68,7 +68,7 @@ function moved(exchange: Exchange, target: URL): Exchange {
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
-/** The target of a redirect. Null when the answer is no redirect or has no usable location. */
+/** Null when the answer is no redirect or has no usable location. */
 function redirectTarget(status: number, location: string | undefined, from: URL): URL | null {
   if (!REDIRECTS.has(status) || location === undefined) return null;
   // Header bytes come as Latin-1. Servers that send a location unescaped mean UTF-8, and browsers read it as UTF-8.
@@ -82,10 +82,7 @@ interface GuardedOpened extends Opened {
   close(): Promise<void>;
 }
 
-/**
- * One exchange through the whole guard, over its own connection, so that no request relies on the checks of another.
- * Throws `url_not_public` (400), NotFound for a host that does not exist, or ExchangeFailed. Uses no proxy.
- */
+/** One exchange through the whole guard, without a proxy, on its own connection: none relies on another's checks. */
 async function openGuarded(exchange: Exchange, options: DialOptions, signal: AbortSignal): Promise<GuardedOpened> {
   const { socket, phases, tls } = await dial(exchange.url, options, signal);
   const sent = performance.now();
@@ -178,7 +175,7 @@ export interface ThirdPartyOptions {
   readonly timeoutMs: number;
 }
 
-/** The answer of the last hop. Its body is not read yet. */
+/** The last hop's answer. Its body is not read yet. */
 export interface ThirdPartyAnswer {
   readonly url: URL;
   readonly status: number;

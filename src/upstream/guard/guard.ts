@@ -11,9 +11,8 @@ const NOT_PUBLIC = 'only a host on the public internet';
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Checks a URL before its host is resolved. Throws `url_not_public` unless it is http(s) on the default port, without
- * credentials, for a public address or a name that may be public. It takes the parsed URL: the parser turns every
- * spelling of an address (octal, hex, short, full-width) into the one that would be connected to.
+ * Throws `url_not_public` unless a URL is http(s) on the default port, without credentials, for a public address or a
+ * name that may be public. The URL is parsed, so every spelling of an address has become the one that is dialled.
  */
 export function requirePublicUrl(url: URL, ownHosts: ReadonlySet<string> = NONE): void {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw urlNotPublic('only http and https URLs');
@@ -48,15 +47,15 @@ const MAX_NAME = 253;
 const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
 
 /**
- * Names with a meaning only inside a network (RFC 6761, RFC 8375, RFC 9476, ICANN's `internal`, and names that routers
- * and firms use). They are refused early, so that our resolver is not asked about them.
+ * Names with a meaning only inside a network (RFC 6761, RFC 8375, RFC 9476, ICANN's `internal`, routers', firms').
+ * They are refused early, so that our resolver is not asked about them.
  */
 const PRIVATE_SUFFIXES = [
   ...['localhost', 'local', 'internal', 'intranet', 'private', 'corp', 'home', 'lan', 'home.arpa', 'localdomain'],
   ...['test', 'invalid', 'onion', 'alt', 'in-addr.arpa', 'ip6.arpa'],
 ];
 
-/** Names under which clouds serve credentials to their virtual machines. They are refused, whatever they resolve to. */
+/** Where clouds serve credentials to their virtual machines: refused, whatever they resolve to. */
 const METADATA_HOSTS = new Set(['metadata.google.internal', 'metadata.goog', 'instance-data.ec2.internal']);
 
 function isPublicName(host: string): boolean {
@@ -67,9 +66,8 @@ function isPublicName(host: string): boolean {
 }
 
 /**
- * IPv4 ranges to which a third party's URL must not lead: every row of IANA's special-purpose registry
- * (https://www.iana.org/assignments/iana-ipv4-special-registry), "globally reachable" ones included, because they hold
- * no web pages; multicast; and Azure's platform address, which looks public.
+ * Where a third party's URL must not lead: all of https://www.iana.org/assignments/iana-ipv4-special-registry (what is
+ * "globally reachable" too, as it holds no web pages), multicast, and Azure's platform address, which looks public.
  */
 const CLOSED_V4 = [
   '0.0.0.0/8',
@@ -99,10 +97,7 @@ const CLOSED_V4 = [
 /** All global unicast IPv6 (RFC 4291; IANA allocates from here only). All else is closed: mapped, NAT64, ULA too. */
 const OPEN_V6 = '2000::/3';
 
-/**
- * Special ranges inside it, from IANA's registry (https://www.iana.org/assignments/iana-ipv6-special-registry).
- * Teredo and 6to4 contain IPv4 addresses, so they are closed.
- */
+/** https://www.iana.org/assignments/iana-ipv6-special-registry. Teredo and 6to4 contain IPv4 addresses: closed. */
 const CLOSED_V6 = [
   '2001::/23',
   '2001:db8::/32',
@@ -149,8 +144,8 @@ const ROOT_MS = 1000;
 export type Resolve = (host: string, signal: AbortSignal) => Promise<string[]>;
 
 /**
- * Asks the machine's name servers directly. The system's `getaddrinfo` runs in the four threads that Node also uses for
- * files and compression, so a third party's silent name server could stall the whole service.
+ * Asks the machine's name servers directly. `getaddrinfo` runs in the four threads that Node also uses for files and
+ * compression, so a third party's silent name server could stall the whole service.
  */
 export function createResolve(servers?: readonly string[]): Resolve {
   const resolver = new Resolver({ timeout: QUERY_MS, tries: TRIES });
@@ -171,14 +166,14 @@ export function createResolve(servers?: readonly string[]): Resolve {
 }
 
 /**
- * Whether the name servers know no name at all. The root has name servers wherever DNS is reached, but a name server
- * without a network may deny every name. One that refuses, fails or drops this question says nothing of other names.
+ * Whether the name servers know no name at all: without a network one may deny every name, but the root exists wherever
+ * DNS is reached. A server that refuses, fails or drops this question says nothing of other names.
  */
 async function lacksTheRoot(resolver: Resolver): Promise<boolean> {
   return resolver.resolveNs('.').then(() => false, isAbsent);
 }
 
-/** Whether the name does not exist or has no address of that kind. Both are answers and no failures. */
+/** No such name, or no address of that kind. Both are answers and no failures. */
 function isAbsent(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   return code === 'ENOTFOUND' || code === 'ENODATA';

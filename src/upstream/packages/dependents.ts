@@ -27,8 +27,8 @@ const countsSchema = z.object({
 });
 
 /**
- * GetDependents of deps.dev (https://docs.deps.dev/api/v3alpha/#getdependents), in the alpha version of the API alone.
- * It answers 404 for a version without dependents as for one that it does not know.
+ * https://docs.deps.dev/api/v3alpha/#getdependents, in the alpha version of the API alone. It answers 404 for a version
+ * without dependents as for one that it does not know.
  */
 export function createDependents(upstream: Upstream, baseUrl: string): FindDependents {
   return async (system, name, version, signal) => {

@@ -29,8 +29,8 @@ export const comparePython: CompareVersions = (a, b) =>
   validPep440(a) !== null && validPep440(b) !== null ? comparePep440(a, b) : null;
 
 /**
- * Compares numbers between dots; missing ones are zero. Maven, RubyGems, NuGet and Composer agree on this. Their rules
- * differ for letters, so the order of versions with letters is null.
+ * Numbers between dots; missing ones are zero. Maven, RubyGems, NuGet and Composer agree on this, but not on letters:
+ * the order of versions with letters is null.
  */
 export const compareNumeric: CompareVersions = (a, b) => {
   const [left, right] = [numbersOf(a), numbersOf(b)];
@@ -50,7 +50,7 @@ function numbersOf(text: string): bigint[] | null {
 /** npm's own limit. Only Maven and Go allow longer names, and none is in use. */
 const MAX_NAME = 214;
 
-/** Checks the form. `normalise` turns the spellings of a name into the registry's own. */
+/** `normalise` turns the spellings of a name into the registry's own. */
 function plainName(form: RegExp, normalise = (name: string) => name) {
   return (text: string): string | null => (text.length <= MAX_NAME && form.test(text) ? normalise(text) : null);
 }

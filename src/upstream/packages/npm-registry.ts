@@ -12,16 +12,15 @@ export class AnswerTooLarge extends ExchangeFailed {
 /** npm's own client. Loaded at the first request, because its hundred modules are a twentieth of a start's work. */
 const loadClient = async () => (await import('npm-registry-fetch')).default;
 
-/** The registry's base URL without a trailing slash: the given one, else the default of npm's own client. */
+/** Without a trailing slash: the given one, else the default of npm's own client. */
 export async function registryUrl(override: string | null): Promise<string> {
   const registryFetch = await loadClient();
   return registryFetch.pickRegistry('npm', override === null ? {} : { registry: override }).replace(/\/+$/, '');
 }
 
 /**
- * Requests an npm registry through npm's own client, under our limits of time and size. A compressed answer is refused,
- * because the library would decompress it without a limit. The library follows up to 20 redirects, and reads the whole
- * body of an error answer, limited only by the deadline.
+ * Requests an npm registry through npm's own client, within our limits. A compressed answer is refused: the library
+ * would decompress it without a limit. It follows 20 redirects, and reads an error's whole body, up to the deadline.
  */
 export const registryTransport: Transport = async (sent, maxBytes, signal) => {
   const control = new AbortController();

@@ -29,7 +29,6 @@ interface NpmRelease extends NpmDist {
   readonly deprecated: string | null;
   readonly homepage: string | null;
   readonly repository: string | null;
-  /** Pages that it names: homepage, repository, bugs, funding. */
   readonly projectUrls: readonly ProjectUrl[];
 }
 
@@ -48,7 +47,7 @@ interface NpmDist {
 
 interface NpmDeps {
   readonly registry: Upstream;
-  /** The registry's base URL, without a trailing slash. */
+  /** Without a trailing slash. */
   registryUrl(): Promise<string>;
   /** When a version was published whose packument is too large to read; null when unknown. */
   publishedAt(name: string, version: string, signal?: AbortSignal): Promise<number | null>;
@@ -58,8 +57,8 @@ interface NpmDeps {
 const MAX_REMEMBERED = 1000;
 
 /**
- * The latest release of a package. Reads the full packument, because only it has the time of publishing. When it is
- * larger than the cap, reads the latest version's manifest, and asks deps.dev for the time.
+ * Reads the full packument, because only it has the time of publishing; of one that is larger than the cap the latest
+ * version's manifest, and deps.dev's time.
  */
 export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm {
   const read = async <T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
@@ -96,7 +95,7 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
   };
 }
 
-/** The path as npm's own client writes it: only the scope's slash is encoded. */
+/** As npm's own client writes it: only the scope's slash is encoded. */
 function pathOf(name: string): string {
   return name.replace('/', '%2f');
 }
@@ -180,7 +179,7 @@ export function readRelease(
   };
 }
 
-/** Longest text that is passed on, in characters. */
+/** Characters of a text that is passed on. */
 const MAX_TEXT = 2000;
 
 function textOf(value: unknown): string | null {
@@ -217,7 +216,7 @@ function repositoryOf(value: unknown): string | null {
   return textOf(urlOf(value))?.replace(/^git\+/, '') ?? null;
 }
 
-/** A plain address, or that of an object such as `{ type, url }`. */
+/** Of an object such as `{ type, url }`, or plain. */
 function urlOf(value: unknown): unknown {
   return typeof value === 'object' && value !== null && 'url' in value ? value.url : value;
 }
@@ -236,7 +235,7 @@ const distSchema = z.object({
     .catch(null),
 });
 
-/** Reads `dist` of a version's manifest, in all its forms since 2010. */
+/** In all its forms since 2010. */
 export function readDist(dist: unknown): NpmDist {
   const read = distSchema.safeParse(typeof dist === 'object' && dist !== null ? dist : {}).data;
   const attested = read?.attestations;

@@ -25,7 +25,6 @@ export interface OsvAnswer {
   readonly retrievedAtMs: number;
 }
 
-/** One flaw of the asked package. */
 interface Advisory {
   readonly id: string;
   readonly aliases: string[];
@@ -40,7 +39,7 @@ interface Advisory {
   readonly modifiedAt: number | null;
 }
 
-/** The severity of a vulnerability; each part is null when no record states it. */
+/** Each part is null when no record states it. */
 interface Severity {
   readonly label: SeverityLabel | null;
   readonly score: number | null;
@@ -110,8 +109,8 @@ const affected = z.object({
   severity: z.array(severity).default([]),
 });
 /**
- * The fields of an OSV record that we read (https://ossf.github.io/osv-schema/, 1.7.5). Times are parsed later and
- * `database_specific` is not checked, so that one odd record does not hide the other advisories.
+ * The fields that we read (https://ossf.github.io/osv-schema/, 1.7.5). Times are parsed later and `database_specific`
+ * is not checked, so that one odd record does not hide the other advisories.
  */
 export const recordSchema = z.object({
   id: z.string(),
@@ -142,7 +141,7 @@ function isEmpty(page: Record<string, unknown>): boolean {
 /** Listed versions of an advisory. Some records list thousands, and have ranges beside them. */
 export const MAX_VERSIONS = 200;
 
-/** OSV's records as one advisory for each vulnerability, newest first. Withdrawn records are left out. */
+/** Newest first. */
 export function readAdvisories(records: readonly OsvRecord[], asked: OsvQuestion): Advisory[] {
   const flaws = mergeByAlias(records.filter(({ withdrawn }) => !withdrawn));
   return flaws
@@ -150,19 +149,18 @@ export function readAdvisories(records: readonly OsvRecord[], asked: OsvQuestion
     .sort((a, b) => (b.publishedAt ?? 0) - (a.publishedAt ?? 0) || (a.id < b.id ? -1 : 1));
 }
 
-/** One vulnerability under all its names. */
+/** One vulnerability under all its names, sorted. */
 export interface Flaw<T> {
   /** The name that most buyers know: GitHub's, else the CVE number, else the first record's own. */
   readonly id: string;
-  /** All other names, sorted. */
   readonly aliases: string[];
   /** Its records, the one called `id` first. */
   readonly records: readonly T[];
 }
 
 /**
- * Merges the records that share an id or an alias, directly or through others: aliases are symmetric and transitive
- * (https://ossf.github.io/osv-schema/#aliases-field). GitHub, PyPA, Go and RustSec each publish a record of their own.
+ * GitHub, PyPA, Go and RustSec each publish a record of one vulnerability. Those that share a name are merged, directly
+ * or through others (https://ossf.github.io/osv-schema/#aliases-field: aliases are symmetric and transitive).
  */
 export function mergeByAlias<T extends Pick<Advisory, 'id' | 'aliases'>>(records: readonly T[]): Flaw<T>[] {
   const groups = new Map<string, Set<T>>();
@@ -209,10 +207,7 @@ function readAdvisory({ id, aliases, records }: Flaw<OsvRecord>, asked: OsvQuest
 /** GitHub rates by v4 where a record has both. */
 const VECTOR_TYPES = ['CVSS_V4', 'CVSS_V3'];
 
-/**
- * The label is the publishing database's, else the score's. A record may disagree with its own vector, so both are
- * reported. The first record that states either is used; GitHub's comes first.
- */
+/** The label is the publishing database's, else the score's. A record may contradict its own vector: both are shown. */
 function severityOf(records: readonly OsvRecord[], asked: OsvQuestion): Severity {
   const scored = records.map((record) => vectorOf(record, asked)).find((found) => found !== null);
   const stated = records.map(({ database_specific }) => statedLabel(database_specific)).find((label) => label !== null);
@@ -268,8 +263,8 @@ const { Cvss3P0, Cvss3P1, Cvss4P0 } = cvss;
 const MAX_VECTOR = 400;
 
 /**
- * The score of a CVSS v3.0, v3.1 or v4.0 vector; null for one that is invalid or lacks a base metric. v3 gives the base
- * score; v4 has one score, which takes in threat and environment where the vector states them. OSV scores alike.
+ * Of a CVSS v3 or v4.0 vector; null when it is invalid or lacks a base metric. v3 gives the base score, v4 its one
+ * score, with threat and environment where the vector states them, as at OSV.
  */
 export function scoreVector(vector: string): number | null {
   if (vector.length > MAX_VECTOR) return null;
@@ -294,10 +289,7 @@ function calculate(vector: string): number | undefined {
   return cvss.isBaseFullyDefined() ? cvss.calculateScores().base : undefined;
 }
 
-/**
- * The versions that fix the vulnerability, ascending; empty when none is known. For a given version: the fix of its own
- * release line, or the fixes above it when that line has none.
- */
+/** The versions that fix it, ascending. For a given version: the fix of its own release line, else those above it. */
 export function fixesOf(records: readonly OsvRecord[], asked: OsvQuestion): string[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
   const ranges = versionEvents(records, asked);
@@ -312,7 +304,7 @@ export function fixesOf(records: readonly OsvRecord[], asked: OsvQuestion): stri
   return all.filter((fix) => (compare(fix, version) ?? 1) > 0);
 }
 
-/** The fix that ends the range with this version; null when there is no range or no fix, or the order is unknown. */
+/** The fix that ends the range with this version; null for no range or fix, or an unknown order. */
 function fixOnLine(events: readonly OsvEvent[], version: string, compare: CompareVersions): string | null {
   const sides = rangesOf(events, compare).map((range) => ({ range, held: holds(range, version, compare) }));
   if (sides.some(({ held }) => held === null)) return null;
@@ -320,8 +312,8 @@ function fixOnLine(events: readonly OsvEvent[], version: string, compare: Compar
 }
 
 /**
- * The affected ranges, each once, ascending where they can be compared. For a given version: only ranges that hold it,
- * or may hold it because the order is unknown.
+ * Each once, ascending where they can be compared. For a given version: those that hold it, or may because the order
+ * is unknown.
  */
 export function affectedRanges(records: readonly OsvRecord[], asked: OsvQuestion): AffectedRange[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
@@ -334,7 +326,7 @@ export function affectedRanges(records: readonly OsvRecord[], asked: OsvQuestion
     .sort((a, b) => orderOf(compare)(start(a), start(b)) ?? 0);
 }
 
-/** The versions that the records list one by one, each once; for a given version that one, if it is listed. */
+/** Those that the records list one by one; of a given version that one, if it is listed. */
 export function affectedVersions(records: readonly OsvRecord[], asked: OsvQuestion): string[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
   const { version } = asked;
@@ -343,7 +335,7 @@ export function affectedVersions(records: readonly OsvRecord[], asked: OsvQuesti
   return [...new Set(listed.filter(isAsked))];
 }
 
-/** The parts of a record about the given package: one record may hold several packages. */
+/** One record may hold several packages. */
 function affectedParts(record: OsvRecord, { ecosystem, name }: OsvQuestion) {
   const rules = ECOSYSTEMS[ecosystem];
   return record.affected.filter((part) => {
@@ -353,7 +345,7 @@ function affectedParts(record: OsvRecord, { ecosystem, name }: OsvQuestion) {
   });
 }
 
-/** The events of each range of versions of the package. Ranges of commits (GIT) are left out. */
+/** Ranges of commits (GIT) are left out. */
 function versionEvents(records: readonly OsvRecord[], asked: OsvQuestion): OsvEvent[][] {
   return records
     .flatMap((record) => affectedParts(record, asked))
@@ -362,10 +354,10 @@ function versionEvents(records: readonly OsvRecord[], asked: OsvQuestion): OsvEv
     .map((range) => range.events);
 }
 
-/** OSV's name for the very first version. It comes before every version, such as 0.0.0-alpha. */
+/** OSV's name for the very first version, before any such as 0.0.0-alpha. */
 const FIRST = '0';
 
-/** The ranges that OSV's events describe, ascending where their versions can be compared, else in the given order. */
+/** Ascending where the versions can be compared, else in the given order. */
 function rangesOf(events: readonly OsvEvent[], compare: CompareVersions): AffectedRange[] {
   const order = orderOf(compare);
   const marks = events.map((event) => ({ event, at: event.fixed ?? event.last_affected ?? event.introduced ?? FIRST }));
@@ -382,7 +374,7 @@ function rangesOf(events: readonly OsvEvent[], compare: CompareVersions): Affect
   return ranges;
 }
 
-/** Whether a range holds the version; null when their order is unknown. */
+/** Null when the order is unknown. */
 function holds(range: AffectedRange, version: string, compare: CompareVersions): boolean | null {
   const order = orderOf(compare);
   const sides = [order(range.introduced ?? FIRST, version), to(range.fixed), to(range.lastAffected)];
@@ -398,7 +390,7 @@ function shown(introduced: string): string | null {
   return introduced === FIRST ? null : introduced;
 }
 
-/** Compares versions of OSV's events: FIRST comes before all others, the rest follow the ecosystem's rules. */
+/** FIRST comes before all others; the rest follow the ecosystem's rules. */
 function orderOf(compare: CompareVersions): CompareVersions {
   return (a, b) => (a === FIRST ? -Number(b !== FIRST) : b === FIRST ? 1 : compare(a, b));
 }

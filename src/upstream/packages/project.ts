@@ -1,13 +1,13 @@
 import { plainText } from '../../lib/untrusted.ts';
 
-// What an author says of a package, in one form for npm and PyPI: its licence and its web pages.
+// A package's licence and web pages, as its author states them.
 
 /** Longer than any SPDX expression in use, shorter than any licence's text, which some packages give instead. */
 const MAX_LICENCE = 100;
 
 /**
- * npm's `license` in all its forms: an SPDX expression, an old object `{ type }`, or an old array of either.
- * Several are alternatives, as npm's documentation of the array says, and become one SPDX expression.
+ * npm's `license` in all its forms: an SPDX expression, an old object `{ type }`, or an array of either, which by npm's
+ * documentation are alternatives.
  */
 export function npmLicence(...values: readonly unknown[]): string | null {
   for (const value of values) {
@@ -71,7 +71,7 @@ export function projectUrls(stated: Iterable<readonly [label: string, url: unkno
 const SHORTHAND = /^(github:|gitlab:|bitbucket:)?([\w.-]+\/[\w.-]+)$/;
 const HOSTS: Record<string, string> = { 'gitlab:': 'gitlab.com', 'bitbucket:': 'bitbucket.org' };
 
-/** npm's `repository` as the address of a web page, or null where it names none. */
+/** npm's `repository` as a web page, or null. */
 export function repositoryPage(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const short = SHORTHAND.exec(value.trim());
@@ -85,7 +85,7 @@ export function repositoryPage(value: unknown): string | null {
   );
 }
 
-/** The address in its normal form, without credentials. Null for anything but http(s), and for one that is too long. */
+/** The normal form, without credentials. Null for anything but http(s), and for one that is too long. */
 function webUrl(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > MAX_URL || !URL.canParse(value.trim())) return null;
   const url = new URL(value.trim());

@@ -53,15 +53,14 @@ export interface PypiAdvisory {
 }
 
 interface Requirement {
-  /** As its author spells it. */
   readonly name: string;
-  /** Extras of the dependency that are required: `requests[socks]`. */
+  /** Of the dependency: `requests[socks]`. */
   readonly extras: string[];
   /** For example `>=1.21.1,<3`; null: any version. */
   readonly specifier: string | null;
   /** The extra of this package that requires it; null for none, or when the marker is too complex to evaluate. */
   readonly extra: string | null;
-  /** The condition beside the extra, as written. */
+  /** Beside the extra, as written. */
   readonly marker: string | null;
 }
 
@@ -168,7 +167,6 @@ export const MAX_FILES = 20;
 /** Characters of a name that is passed on. */
 const MAX_TEXT = 200;
 
-/** The files of a release, the source distribution first. */
 export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFiles {
   const files = urls.flatMap(({ filename, packagetype, size, digests }) =>
     filename == null || size == null
@@ -193,8 +191,8 @@ export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFil
 const NAME = /^([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?/;
 
 /**
- * Reads one `Requires-Dist` line in today's spelling (`a>=1; extra == "x"`) or the old one (`a (>=1) ; extra == 'x'`);
- * null when it is neither. Its time is linear to the line, which any account can upload; parser libraries take 0.3 ms.
+ * Reads a `Requires-Dist` line in today's spelling (`a>=1; extra == "x"`) or the old one (`a (>=1) ; extra == 'x'`),
+ * else null. Any account can upload a line, so its time is linear; existing parsers take a third of a millisecond.
  */
 export function parseRequirement(line: string): Requirement | null {
   const text = line.trim();

@@ -101,7 +101,7 @@ export function createFindListing(deps: RegistriesDeps): FindListing {
   };
 }
 
-/** The entry at `url`. The registry's own spelling may differ from the asked one in letter case and separators only. */
+/** The registry's own spelling may differ from the asked one in letter case and separators only. */
 async function entry(
   upstream: Upstream,
   url: string,
@@ -118,7 +118,7 @@ async function entry(
   return listed(asked.ecosystem === 'pypi' ? asked.name : name);
 }
 
-/** A name without letter case and separators, to tell another spelling from another package. */
+/** Tells another spelling from another package. */
 function plain(name: string): string {
   return name.toLowerCase().replace(/[-_.]/g, '');
 }
@@ -129,8 +129,8 @@ const SERIAL = 'x-pypi-last-serial';
 const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ info }) => info.name);
 
 /**
- * Whether PyPI has a project, or one release of it. Only the head of the document is read, which lists every file of
- * every release, up to some megabytes. A host that does not answer as PyPI does, such as a mirror, is asked for it all.
+ * Reads only the head of PyPI's document, which lists every file of every release, up to some megabytes. A host that
+ * does not answer as PyPI does, such as a mirror, is asked for all of it.
  */
 function createPypiListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
@@ -148,7 +148,7 @@ function createPypiListing(upstream: Upstream, baseUrl: string) {
   };
 }
 
-/** The versions of one package in Packagist's metadata (https://packagist.org/apidoc, p2). */
+/** One package's versions in Packagist's metadata (https://packagist.org/apidoc, p2). */
 function releases(name: string) {
   return z
     .object({ packages: z.record(z.string(), z.array(z.object({ version: z.string() }))) })
@@ -172,9 +172,8 @@ const versionsSchema = z.object({ versions: z.array(z.string()).min(1) }).transf
 const ID = /<id>\s*([\w.-]{1,100})\s*<\/id>/;
 
 /**
- * NuGet's package content (https://learn.microsoft.com/nuget/api/package-base-address-resource). NuGet ignores an id's
- * letter case, but advisories are filed under its author's spelling. Only the manifest has that, so it is read too: in
- * another spelling a package with advisories would look clean.
+ * NuGet's package content (https://learn.microsoft.com/nuget/api/package-base-address-resource). Letter case is ignored
+ * there, but advisories are filed under the author's spelling: without its manifest a package would look clean.
  */
 function createNugetListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {

@@ -13,8 +13,8 @@ export interface RateSource {
 
 export interface WatchedRates extends RateSource {
   /**
-   * Why there is no rate, as the last reading found; null after a good one, and before the first. While there is none,
-   * this asks the exchanges again once a minute, so that the fault ends also when nobody buys.
+   * Why the last reading found no rate, else null. While there is none, this asks again once a minute, so that the
+   * fault ends also when nobody buys.
    */
   fault(): string | null;
 }
@@ -113,8 +113,8 @@ function unavailable(reasons: readonly string[]): Unavailable {
 const AGREE_PERCENT = 2n;
 
 /**
- * One exact rate from several (positive decimals): the median of three, which tolerates one wrong rate, or the mean of
- * two that are within 2 %. Null otherwise: of two that differ, it is unknown which one is wrong.
+ * The median of three rates (positive decimals), which tolerates a wrong one, or the mean of two within 2 %. Else null:
+ * of two that differ, it is unknown which one is wrong.
  */
 export function agreedRate(rates: readonly string[]): string | null {
   const [low, middle, high] = inOrder(rates);
@@ -145,7 +145,7 @@ type ReadTicker = (upstream: Upstream, baseUrl: string) => Promise<BtcTicker>;
 
 const coinbaseSchema = z.object({ price: z.string(), time: z.string().optional() });
 
-/** Coinbase Exchange: `price` is the last trade, `time` that trade's. */
+/** `price` is the last trade, `time` that trade's. */
 const readCoinbase: ReadTicker = async (upstream, baseUrl) => {
   const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/products/BTC-USD/ticker`, coinbaseSchema);
   if (data.time !== undefined) checkAge(upstream, secondsOf(data.time), retrievedAtMs);
@@ -157,7 +157,7 @@ const krakenSchema = z.object({
   result: z.record(z.string(), z.object({ c: z.tuple([z.string()]).rest(z.string()) })).optional(),
 });
 
-/** Kraken sends errors with HTTP 200, and names the pair otherwise than the request. It gives no time. */
+/** Kraken sends errors with HTTP 200, names the pair otherwise than asked, and gives no time. */
 const readKraken: ReadTicker = async (upstream, baseUrl) => {
   const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/0/public/Ticker?pair=XBTUSD`, krakenSchema);
   const [entry] = Object.entries(data.result ?? {});
@@ -169,7 +169,7 @@ const readKraken: ReadTicker = async (upstream, baseUrl) => {
 
 const bitstampSchema = z.object({ last: z.string(), timestamp: z.string().regex(/^\d{1,12}$/) });
 
-/** Bitstamp: `timestamp` in Unix seconds as text. The path keeps its last slash; without it there is a redirect. */
+/** `timestamp` is Unix seconds as text. Without the path's last slash there is a redirect. */
 const readBitstamp: ReadTicker = async (upstream, baseUrl) => {
   const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/api/v2/ticker/btcusd/`, bitstampSchema);
   checkAge(upstream, Number(data.timestamp), retrievedAtMs);

@@ -20,7 +20,6 @@ const PUBLISHER = 'European Central Bank';
 /**
  * The ECB's reference rates from the three files that it publishes: today, the last 90 days, everything since 1999.
  * A day without a fixing (a weekend, a holiday) gives the last one before it. `baseUrl` is the folder of the files.
- * Each file is kept in parsed form, and read again when a newer one is due; `createFrankfurter` is the second source.
  */
 export function createEcb(upstream: Upstream, baseUrl: string, clock: Clock): FixingSource {
   const keep = (name: string, read: Reader, due: Due) => keepFile(upstream, `${baseUrl}/${name}`, read, due, clock);
@@ -128,7 +127,7 @@ interface FixingFile {
   read(date: string): Fixing | null;
 }
 
-/** The readers below throw this. The message is safe to publish. */
+/** The message is safe to publish. */
 export class UnreadableFile extends Error {}
 
 const XML_TYPE = /^(application|text)\/([\w.+-]+\+)?xml|^text\/plain|^application\/octet-stream/i;
@@ -144,10 +143,7 @@ function readZip(body: Buffer, contentType: string): FixingFile {
   return readFixingsZip(body);
 }
 
-/**
- * The daily and the 90-day file: `Cube time` elements with a `Cube currency rate` for each currency, per one euro.
- * It is parsed strictly, because a truncated file would otherwise look like one with fewer days.
- */
+/** The daily and the 90-day file, strictly parsed: a truncated one would otherwise look like one with fewer days. */
 export function readFixingsXml(text: string): FixingFile {
   const days = new Map<string, Map<string, string>>();
   let day: Map<string, string> | undefined;

@@ -36,10 +36,7 @@ export function isRate(text: string): boolean {
   return (parseDecimal(text)?.digits ?? 0n) > 0n;
 }
 
-/**
- * Units of `to` for one unit of `from`, as an exact fraction of the two published rates, so that the caller rounds only
- * once, after multiplying. Null when the day has no rate for one of them.
- */
+/** Units of `to` for one of `from`, as an exact fraction, so that the caller rounds only once. Null without a rate. */
 export function crossRate({ rates }: Fixing, from: string, to: string): { dividend: Decimal; divisor: Decimal } | null {
   const [dividend, divisor] = [rates.get(to), rates.get(from)].map((text) => parseDecimal(text ?? ''));
   return dividend && divisor && divisor.digits > 0n ? { dividend, divisor } : null;
@@ -81,7 +78,7 @@ const LOOK_OUT = { from: '15:45', until: '17:30', everyMs: 5 * 60_000, elseMs: 3
 
 const DAY_MS = 86_400_000;
 
-/** Today in Frankfurt, `YYYY-MM-DD`. */
+/** `YYYY-MM-DD`. */
 export function frankfurtDate(nowMs: number): string {
   return wallClock(nowMs).date;
 }

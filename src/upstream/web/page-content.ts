@@ -1,8 +1,8 @@
 import type { Clipped } from '../../lib/untrusted.ts';
 
-// A page on its way: what is given to a reading thread, what comes back, and how its kind is told.
+// What a reading thread is given and gives back, and how the kind of a page is told.
 
-/** A page as received, for the worker. */
+/** As received, for the worker. */
 export interface PageSource {
   readonly bytes: Uint8Array;
   /** Where it came from, after redirects. */
@@ -12,7 +12,6 @@ export interface PageSource {
   readonly kind: PageKind;
 }
 
-/** The content of a page. */
 export interface PageContent {
   readonly format: 'html' | 'text' | 'markdown' | 'pdf' | 'json';
   readonly charset: string;
@@ -38,7 +37,6 @@ export interface PageContent {
   readonly pageCount: number | null;
 }
 
-/** A link of a page. */
 export interface PageLink {
   /** Absolute, http or https. */
   readonly url: string;
@@ -67,7 +65,7 @@ export class UnreadablePage extends Error {
   }
 }
 
-/** What a document has that is no HTML page. */
+/** Of a document that is no HTML page. */
 export const NOT_HTML: Omit<PageContent, 'format' | 'charset' | 'language' | 'wordCount' | keyof Clipped> = {
   title: null,
   description: null,
@@ -83,7 +81,7 @@ export const NOT_HTML: Omit<PageContent, 'format' | 'charset' | 'language' | 'wo
   pageCount: null,
 };
 
-/** How a body is read. A body of another kind is not read. */
+/** How a body is read. No other is read. */
 type PageKind = 'html' | 'xhtml' | 'text' | 'markdown' | 'pdf' | 'json';
 
 const KINDS: Record<string, PageKind> = {
@@ -117,7 +115,7 @@ export function kindOfPage(contentType: string | null, bytes: Uint8Array | null)
     : 'text';
 }
 
-/** The byte order marks of UTF-16, whose ASCII is full of zero bytes. */
+/** UTF-16's byte order marks: its ASCII is full of zero bytes. */
 function hasWideMark(head: Buffer): boolean {
   return (head[0] === 0xfe && head[1] === 0xff) || (head[0] === 0xff && head[1] === 0xfe);
 }

@@ -1,7 +1,7 @@
 import { MAX_AUTHOR, MAX_LINE, type PageContent } from './page-content.ts';
 import { lineOf, ownText, type PageDocument, webUrl } from './page-text.ts';
 
-/** Far more than pages for readers have. It limits the answer. */
+/** Far more than pages for readers have. */
 const MAX_HEADINGS = 200;
 
 /** Names of meta elements, with a colon where some pages write a dot. */
@@ -19,10 +19,7 @@ type Head = Pick<
   'title' | 'description' | 'language' | 'author' | 'publishedAt' | 'canonicalUrl' | 'headings'
 >;
 
-/**
- * What a page says about itself, each fact from the first place that states it: its JSON-LD, its meta elements, its
- * visible marks. `html` is its whole markup; `serverLanguage` the language that the server gives.
- */
+/** What a page says about itself, each fact from the first of the places that may state it. `html` is all its markup. */
 export function headOf(
   document: PageDocument,
   { html, base, serverLanguage }: { html: string; base: string; serverLanguage: string | null },
@@ -109,7 +106,7 @@ function headingsOf(document: PageDocument) {
   return headings;
 }
 
-/** What a page says about its article in schema.org's words, as it says it. */
+/** In schema.org's words, as the page says it. */
 interface ArticleFacts {
   readonly author: string | null;
   readonly datePublished: string | null;
@@ -118,7 +115,7 @@ interface ArticleFacts {
 /** A page has one to three blocks of a few KB; larger ones describe catalogues. One without an end counts too. */
 const MAX_BLOCKS = 8;
 const MAX_BLOCK_UNITS = 100_000;
-/** Things that are looked at in one block. */
+/** Of one block. */
 const MAX_THINGS = 50;
 const MAX_AUTHORS = 5;
 const MAX_TYPES = 10;
@@ -200,10 +197,7 @@ const MAX_LENGTH = 64;
 /** 2100: a later date is a mistake. */
 const LAST_SECONDS = 4_102_444_800;
 
-/**
- * A page's own date as Unix seconds; null for one that is ambiguous, has no day or is none. A time without a zone is
- * taken as UTC, a date as its midnight.
- */
+/** Unix seconds; null for a date that is ambiguous or has no day. Without a zone it is UTC, without a time midnight. */
 export function secondsOf(date: string | null | undefined): number | null {
   const text = date?.trim() ?? '';
   const isNumeric = NUMERIC.test(text);
@@ -219,7 +213,7 @@ function two(digits: string): string {
   return digits.padStart(2, '0');
 }
 
-/** A date of PDF (ISO 32000, 7.9.4), for example D:20240102030405+01'00'. Parts after the year may be missing. */
+/** ISO 32000, 7.9.4, for example D:20240102030405+01'00'. Parts after the year may be missing. */
 export function secondsOfPdfDate(date: string | null): number | null {
   const found = /^(?:D:)?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?(?:([+-])(\d{2})'?(\d{2})?)?/.exec(date ?? '');
   if (found === null) return null;

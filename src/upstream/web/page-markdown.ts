@@ -21,11 +21,7 @@ const service = new TurndownService({
 });
 addTables(service);
 
-/**
- * A part of a page in Markdown, with absolute links. Changes the part:
- * 1. The tree is pruned to what Markdown is made of, within the bounds of the writer's time.
- * 2. The writer makes text of it, with tables as GitHub writes them. None of it is kept where the writer fails.
- */
+/** A part of a page in Markdown, with absolute links. Changes the part: it is first pruned to what Markdown shows. */
 export function markdownOf(root: PageElement, base: string): Markdown {
   if (isDeeper(root, MAX_DEPTH)) return NONE;
   try {
@@ -43,7 +39,7 @@ const ELEMENT = 1;
 const TEXT = 3;
 /** Elements that say something without text. */
 const SAYS = new Set(['IMG', 'BR', 'HR', 'TD', 'TH']);
-/** The longest run of white space that is kept. The writer's regular expressions take the square of a run in time. */
+/** White space in a row. The writer's regular expressions take the square of it in time. */
 const MAX_RUN = 200;
 /** What the writer makes of a BR: two spaces and the line's end. */
 const BREAK_UNITS = 3;
@@ -55,7 +51,7 @@ interface PruneLimits {
 
 /**
  * Leaves of a tree what a reader sees, with absolute http(s) links and pictures, and no element that says nothing. Cuts
- * it after so many nodes or units of text. Returns whether it cut. Uses no call stack.
+ * it within the limits, and returns whether it did. Uses no call stack.
  */
 function prune(root: PageElement, base: string, { maxNodes, maxUnits }: PruneLimits): boolean {
   const order: PageElement[] = [];
@@ -100,17 +96,17 @@ function isBreak({ nodeName }: PageElement): boolean {
   return nodeName.toUpperCase() === 'BR';
 }
 
-/** A text whose runs of white space are at most MAX_RUN long. `before` is the length of the run that it follows. */
+/** No run of white space is longer than MAX_RUN. `before` is the length of the run that the text follows. */
 function shortenRuns(text: string, before: number): string {
   return text.replace(/\s+/g, (run, at: number) => run.slice(0, Math.max(0, MAX_RUN - (at === 0 ? before : 0))));
 }
 
-/** At most `max` units of a text, and never half a character. */
+/** Never half a character. */
 function clipUnits(text: string, max: number): string {
   return text.length <= max ? text : text.slice(0, max).replace(/[\ud800-\udbff]$/, '');
 }
 
-/** How much white space there is at the end once a text has followed a run of it. */
+/** The white space at the end, once a text has followed a run of it. */
 function endRun(text: string, before: number): number {
   const shown = text.trimEnd().length;
   return shown === 0 ? before + text.length : text.length - shown;
@@ -136,7 +132,7 @@ function cleanAttributes(element: PageElement, base: string): void {
   if (alt !== null) element.setAttribute('alt', alt.replace(/\s+/g, ' ').slice(0, MAX_ALT).toWellFormed());
 }
 
-/** Whether the writer makes something visible of an element without text. */
+/** Whether the writer shows an element without text. */
 function isShown(element: PageElement): boolean {
   const name = element.nodeName.toUpperCase();
   return name === 'HR' || (name === 'IMG' && element.getAttribute('src') !== null);
@@ -146,7 +142,7 @@ function saysNothing(node: PageElement): boolean {
   return node.nodeType === ELEMENT && node.firstChild === null && !SAYS.has(node.nodeName.toUpperCase());
 }
 
-/** Tables as GitHub writes them. One that holds another one, or one column, serves the layout: its cells are paragraphs. */
+/** GitHub's tables. A table that holds another one, or one column, serves the layout: its cells are paragraphs. */
 function addTables(turndown: TurndownService): void {
   turndown.addRule('cell', {
     filter: (node) => isCell(node as never) && isData(node as never),

@@ -17,9 +17,8 @@ interface PageReaderOptions {
   readonly workers: number;
   /** Pages that may wait for a thread. */
   readonly waiting?: number;
-  /** How long a page may wait. */
   readonly waitMs?: number;
-  /** How long a new thread may take until it has loaded what its page needs. */
+  /** Until a new thread has loaded what its page needs. */
   readonly loadMs?: number;
   /** The time-out of reading one page, from then on. */
   readonly parseMs?: number;
@@ -47,10 +46,9 @@ const PDF_HEAP_MB = 256;
 const YOUNG_MB = 16;
 
 /**
- * Threads that read pages, started with the first page and kept. One that fails, stalls or runs out of memory is
- * replaced, and only its page fails. A PDF has a thread of its own, which ends with it: its library keeps what it read,
- * and nothing of one document may reach the next. What it decodes to is not known before, and may lie outside the heap,
- * which alone V8 limits; so its memory is watched from here.
+ * Threads that read pages, kept from the first page on. One that fails, stalls or runs out of memory is replaced, and
+ * only its page fails. A PDF has a thread of its own, because its library keeps what it read. What it decodes to may
+ * lie outside the heap, which alone V8 limits, so its memory is watched from here.
  */
 export function createPageReader(options: PageReaderOptions): PageReader {
   const { workers, waiting = WAITING, waitMs = WAIT_MS, loadMs = LOAD_MS, parseMs = PARSE_MS } = options;
@@ -107,7 +105,7 @@ function spawnWorker(heapMb: number): Worker {
   return worker;
 }
 
-/** Lets the thread read one page. Ends it and rejects when a time-out is over, the memory is used up or it fails. */
+/** Ends the thread and rejects when a time-out is over, the memory is used up or the thread fails. */
 function readIn(
   worker: Worker,
   source: PageSource,
@@ -148,7 +146,7 @@ function readIn(
 const EVERY_MS = 20;
 
 /**
- * Looks at a thread's heap, and at its buffers, which V8 does not limit, from outside: also while it runs code without
+ * Looks from outside at a thread's heap and at its buffers, which V8 does not limit, also while its code runs without
  * a pause. Calls `onTooMuch` once they are larger than `maxMb`. Returns the end of the watch.
  */
 function watchMemory(worker: Worker, maxMb: number, onTooMuch: () => void): () => void {

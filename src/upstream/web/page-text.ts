@@ -51,8 +51,8 @@ const CELLS = new Set(['TD', 'TH']);
 const EDGE = '\v';
 
 /**
- * The text that a reader sees under a node: white space collapsed, an empty line between paragraphs, hidden parts left
- * out. It uses its own stack and stops after `maxUnits`: pages may nest deeper than the call stack and be very long.
+ * What a reader sees under a node: white space collapsed, an empty line between paragraphs. It uses its own stack and
+ * stops after `maxUnits`, because pages may nest deeper than the call stack and be very long.
  */
 export function visibleText(root: PageNode, maxUnits: number): string {
   const parts: string[] = [];
@@ -85,7 +85,7 @@ function enter(node: PageNode, stack: (PageNode | string)[]): string {
   return edge;
 }
 
-/** Whether an element is no part of the text that a reader sees: code, controls, menus, and what is hidden. */
+/** Code, controls, menus, and what is hidden. */
 export function isUnseen(node: PageNode): boolean {
   if (SKIPPED.has(node.nodeName.toUpperCase())) return true;
   const read = (name: string) => node.getAttribute?.(name) ?? null;
@@ -114,7 +114,7 @@ export function lineOf(text: string | null | undefined, max: number): string | n
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 export const CONTROLS = /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g;
 
-/** Whether a reader sees anything of a text: a character that is neither white space nor of no width nor a control. */
+/** Whether a character is neither white space nor of no width nor a control. */
 export function isSeen(text: string): boolean {
   return /[^\p{C}\p{Z}]/u.test(text);
 }
@@ -129,7 +129,6 @@ export function countWords(text: string): number {
   return words;
 }
 
-/** Whether anything below a node is nested deeper than `max`. */
 export function isDeeper(root: PageNode, max: number): boolean {
   const stack = [{ node: root, depth: 0 }];
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
@@ -141,7 +140,6 @@ export function isDeeper(root: PageNode, max: number): boolean {
   return false;
 }
 
-/** The text of an element's own nodes. */
 export function ownText(root: PageNode, isSame: (nodeName: string) => boolean): string {
   const parts: string[] = [];
   for (const node of ownNodes(root, isSame)) if (node.nodeType === TEXT) parts.push(node.textContent ?? '');
@@ -149,9 +147,8 @@ export function ownText(root: PageNode, isSame: (nodeName: string) => boolean): 
 }
 
 /**
- * The nodes below an element, in the page's order, without those of elements of the same kind in it: a heading in a
- * heading has an end that was left out, and browsers close the outer one there. So no node belongs to two elements, and
- * reading them all takes one pass over the page.
+ * In the page's order, without those of an element of the same kind within: browsers close the outer one there, so no
+ * node belongs to two elements, and reading them all takes one pass over the page.
  */
 function* ownNodes<N extends PageNode>(root: N, isSame: (nodeName: string) => boolean): Generator<N> {
   const stack: N[] = [root];
@@ -167,7 +164,6 @@ function* ownNodes<N extends PageNode>(root: N, isSame: (nodeName: string) => bo
 
 /** Longer URLs carry a session or an attack. */
 const MAX_URL = 1000;
-/** How many links an answer has. */
 const MAX_LINKS = 200;
 const MAX_LINK_TEXT = 200;
 
@@ -184,7 +180,7 @@ export function webUrl(reference: string | null, base: string): string | null {
   return url.href.length > MAX_URL ? null : url.href;
 }
 
-/** The texts of a page's links by their URLs, in the page's order. Links within the page itself are left out. */
+/** Texts by URLs, in the page's order. Links within the page itself are left out. */
 export function linksOf(document: PageDocument, url: string, base: string): Map<string, string | null> {
   const own = withoutFragment(url);
   const links = new Map<string, string | null>();
@@ -205,7 +201,7 @@ function textOf(element: PageElement): string | null {
   return lineOf(ownText(element, isLink), MAX_LINK_TEXT) ?? lineOf(label ?? altOf(element), MAX_LINK_TEXT);
 }
 
-/** The alternative text of a link's first picture that has one. */
+/** Of a link's first picture that has one. */
 function altOf(link: PageElement): string | null {
   for (const node of ownNodes(link, isLink)) {
     const alt = node.nodeName.toUpperCase() === 'IMG' ? node.getAttribute('alt') : null;
@@ -214,12 +210,12 @@ function altOf(link: PageElement): string | null {
   return null;
 }
 
-/** Whether a node is a link, or the place of one. */
+/** A link, or the place of one. */
 export function isLink(nodeName: string): boolean {
   return nodeName.toUpperCase() === 'A';
 }
 
-/** The links of an answer: those of the content first, at most 200. */
+/** Those of the content first. */
 export function chooseLinks(
   links: ReadonlyMap<string, string | null>,
   content: PageElement | null,

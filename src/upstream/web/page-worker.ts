@@ -4,8 +4,8 @@ import { type PageContent, type PageSource, UnreadablePage } from './page-conten
 // A thread that only reads pages, so that third parties' documents never block the thread that serves and settles.
 
 /**
- * What one stream of a PDF may decode to. Text and drawings of the largest document (3 MB, MAX_PAGE_BYTES in web.ts)
- * become three to five times as long. The library holds a stream twice, which is below PDF_MB in page-reader.ts.
+ * Of one decoded stream. Text and drawings of a document (3 MB, MAX_PAGE_BYTES in web.ts) become three to five times as
+ * long. The library holds a stream twice, which is below PDF_MB in page-reader.ts.
  */
 const MAX_STREAM_BYTES = 20 * 2 ** 20;
 
@@ -44,9 +44,9 @@ async function load(source: PageSource): Promise<() => PageContent | Promise<Pag
 type Format = 'deflate' | 'deflate-raw' | 'gzip';
 
 /**
- * Bounds what any DecompressionStream that this thread makes from now on may decode to, in bytes. One that decodes to
- * more calls `onTooMuch` and fails. For a library that inflates with the platform's decoder and takes no limit itself.
- * The counting stream also holds the decoder back to its reader's pace: without it 20 MB would take too much memory.
+ * Bounds every DecompressionStream that this thread makes from now on, for a library that takes no limit itself. One
+ * that decodes to more calls `onTooMuch` and fails. Counting also holds the decoder back to its reader's pace: without
+ * it a PDF's stream of 20 MB takes more memory than a thread may have.
  */
 export function limitDecompression(maxBytes: number, onTooMuch: () => void): void {
   const { DecompressionStream: Unbounded } = globalThis;

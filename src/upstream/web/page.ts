@@ -76,8 +76,8 @@ interface Decoded {
 }
 
 /**
- * Decodes a page as browsers do: byte order mark, then the header, then the page's own declaration, then UTF-8 if it is
- * valid and windows-1252 if not. Invalid bytes become U+FFFD; no page is refused for them.
+ * As browsers do: byte order mark, then the header, then the page's own declaration, then UTF-8 if it is valid and
+ * windows-1252 if not. Invalid bytes become U+FFFD; no page is refused for them.
  */
 export function decodePage(bytes: Uint8Array, contentType: string | null, kind: 'html' | 'xhtml' | 'text'): Decoded {
   const name = sniff(bytes, {
@@ -133,9 +133,8 @@ const EQUALS = 0x3d;
 const SLASH = 0x2f;
 
 /**
- * Removes scripts and styles, and cuts the markup where its tree would become too large: a node, an attribute or a text
- * between two entities takes a kilobyte in memory and may take three bytes of markup, and a worker that runs out of
- * memory can end the whole process. It makes one pass and counts too much rather than too little.
+ * Removes scripts and styles, and cuts the markup where its tree would become too large: three bytes of it may become
+ * a kilobyte, and a worker that runs out of memory can end the process. Counts too much rather than too little.
  */
 export function boundMarkup(html: string, maxTokens: number): BoundedMarkup {
   const kept: string[] = [];
@@ -175,8 +174,8 @@ function rawEnd(html: string, at: number): number | null {
 }
 
 /**
- * Counts a tag and its attributes up to the tag's end, by the separators outside quotes. A quote opens a value only
- * after `=`. Elsewhere it is part of a name (HTML, 13.2.5); taken as a quote it would hide the attributes after it.
+ * Counts a tag and its attributes, by the separators outside quotes. A quote opens a value only after `=`. Elsewhere
+ * it is part of a name (HTML, 13.2.5); taken as a quote it would hide the attributes after it.
  */
 function scanTag(html: string, start: number, budget: number): { end: number; tokens: number } {
   let tokens = 1;
@@ -206,7 +205,7 @@ function treeOf(html: string): PageDocument {
   return (parseHTML(whole) as unknown as { document: PageDocument }).document;
 }
 
-/** Everything that is read from a page's tree but its Markdown. `article` is null when the page holds none. */
+/** Everything but the Markdown. `article` is null when the page holds none. */
 function readTree(
   document: PageDocument,
   { whole, url, serverLanguage }: { whole: string; url: string; serverLanguage: string | null },
@@ -222,7 +221,7 @@ function readTree(
   return { head: { ...head, author }, base, links, seen, article };
 }
 
-/** The visible text of the page's main part, or of the whole page when no main part is marked. */
+/** Of the page's main part, or of the whole page when no main part is marked. */
 function seenOf(document: PageDocument): string {
   const root = seenRoot(document);
   return root ? visibleText(root, MAX_UNITS) : '';

@@ -29,8 +29,8 @@ const OPTIONS = {
 };
 
 /**
- * Reads the text of a PDF, and what it says about itself. Throws UnreadablePage for one that is broken, has a password
- * or holds no text, as scans do. The thread's owner limits memory and time: a few KB can describe gigabytes.
+ * A PDF's text, and what it says about itself. Throws UnreadablePage for one that is broken, has a password or holds no
+ * text, as scans do. The thread's owner limits memory and time: a few KB can describe gigabytes.
  */
 export async function readPdf({ bytes, contentLanguage }: PageSource): Promise<PageContent> {
   const task = getDocument({ ...OPTIONS, data: bytes });
@@ -66,7 +66,7 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** The parts of the library's document that are used. */
+/** What is used of the library's document. */
 interface PdfDocument {
   readonly numPages: number;
   getPage(number: number): Promise<PdfPage>;
@@ -92,8 +92,8 @@ const MAX_PAGES = 200;
 const MAX_UNITS = 3 * MAX_TEXT;
 
 /**
- * The text of a document's pages, with an empty line between paragraphs and pages. It stops as soon as no further text
- * can become part of the answer. `isWhole` is false when pages, or parts of one, were left out or are broken.
+ * Stops as soon as no further text can become part of the answer. `isWhole` is false when pages, or parts of one, were
+ * left out or are broken.
  */
 async function pdfText(document: PdfDocument): Promise<{ readonly text: string; readonly isWhole: boolean }> {
   const parts: string[] = [];

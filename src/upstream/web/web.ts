@@ -18,10 +18,9 @@ import type { PageReader } from './page-reader.ts';
 import { isSeen } from './page-text.ts';
 
 /**
- * Third parties' pages. Both methods reject with `url_not_public` (400) for a URL that is, redirects to or resolves to
- * something not public; NotFound for a host or page that does not exist; UpstreamFailed (502), naming the host, for its
- * failure; TooMany (429) for a host whose limit is reached; Unavailable (503) when too many calls wait. Where `extract`
- * rejects with NotFound or UpstreamFailed, `check` resolves to an UnreachedUrl.
+ * Both methods reject with `url_not_public` (400) for a URL that is, redirects to or resolves to something not public;
+ * NotFound for a host or page that does not exist; UpstreamFailed (502), naming the host; TooMany (429) for a host's
+ * limit; Unavailable (503). But `check` resolves to an UnreachedUrl instead of NotFound and UpstreamFailed.
  */
 export interface Web {
   readonly measuredFrom: string;
@@ -80,8 +79,8 @@ const WAITING_VISITS = 512;
 const WAIT_MS = 4000;
 
 /**
- * Opens nothing until the first call. A call waits for its turn, visits the URL within the time-out, and closes the
- * connection. `extract` gives the page to a reading thread; `check` judges the headers of any answer.
+ * Third parties' pages. Opens nothing until the first call, which waits for its turn, visits the URL within the time-out
+ * and closes the connection. `extract` then has a thread read the page; `check` judges the headers of any answer.
  */
 export function createWeb(options: WebOptions): Web {
   const { clock, userAgent, measuredFrom, timeoutMs, pages, dial } = options;
@@ -148,7 +147,7 @@ function requireSuccess(status: number, host: string): void {
   if (status < 200 || status > 299) throw new ExchangeFailed('reading', `it answers HTTP ${status}`);
 }
 
-/** A page's bytes and kind. Throws ExchangeFailed for anything else, without reading it when the type suffices. */
+/** Throws ExchangeFailed for what is no page, without reading it when the type suffices. */
 async function readSource(landing: Landing): Promise<PageSource> {
   const { headers, url } = landing;
   const contentType = headers['content-type'] ?? null;
@@ -175,7 +174,7 @@ function unreachedUrl(failure: NotFound | UpstreamFailed, reached: Reached, retr
   return { failure, reason: cause?.message ?? failure.message, mayBeOurs, reached, retrievedAtMs };
 }
 
-/** The error for the caller; the host is named as the upstream. */
+/** The host is named as the upstream. */
 function named(host: string, error: unknown): unknown {
   if (error instanceof AppError) return error;
   if (error instanceof LimiterFull)
@@ -211,7 +210,6 @@ const MAX_VALUE = 500;
 /** Once advised, now without effect or harmful: reported when present, not reported as missing. */
 const OBSOLETE = ['x-xss-protection', 'expect-ct', 'public-key-pins', 'feature-policy'];
 
-/** Judges the security headers of an answer that came over http or https. */
 export function judgeHeaders(headers: Headers, https: boolean): SecurityHeaders {
   const present: SecurityHeaders['present'] = [];
   const missing: SecurityHeaders['missing'] = [];
