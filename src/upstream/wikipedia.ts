@@ -28,7 +28,6 @@ export interface WikiPage {
   readonly title: string;
   readonly updatedAt: number | null;
   readonly disambiguation: boolean;
-  /** What it is, in a few words; null when the page has none. */
   readonly description: string | null;
   readonly thumbnail: Thumbnail | null;
   readonly url: string;
@@ -182,7 +181,6 @@ function articleOf(
 
 /** At most this many: one page of the action API. */
 export const MAX_MEANINGS = 50;
-/** Characters of a description. */
 const MAX_TEXT = 300;
 
 /**
@@ -272,7 +270,6 @@ const thumbnail = z
 
 const image = z.object({ source: z.string(), width: z.int(), height: z.int() });
 
-/** REST search, `/w/rest.php/v1/search/page`. */
 const restSearchSchema = z.object({
   pages: z.array(
     z.object({
@@ -291,7 +288,6 @@ const error = z.object({ code: z.string() }).optional();
 /** True or absent in format version 2; an empty string or absent in version 1. */
 const flag = z.union([z.boolean(), z.string()]).optional();
 
-/** Action API, `list=search`. */
 const actionSearchSchema = z.object({
   error,
   query: z.object({ search: z.array(z.object({ title: z.string(), snippet: z.string() })) }).optional(),

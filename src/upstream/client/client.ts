@@ -32,7 +32,6 @@ interface UpstreamResponse {
   readonly headers: Record<string, string>;
   readonly body: Buffer;
   readonly url: string;
-  /** When it was read: earlier than now for a cached answer. */
   readonly retrievedAtMs: number;
 }
 
@@ -45,7 +44,6 @@ export interface Dated<T> {
 
 /** One source of data. Every failure names it. */
 export interface Upstream {
-  /** For errors and logs, for example `osv`. */
   readonly name: string;
   /** The answer, whatever its status. Throws UpstreamFailed (502) for none and Unavailable (503) for a full queue. */
   fetch(request: UpstreamRequest): Promise<UpstreamResponse>;
@@ -242,7 +240,6 @@ async function reported(
   }
 }
 
-/** An overloaded or broken server. */
 function isTrouble(status: number): boolean {
   return status === 429 || status >= 500;
 }
@@ -296,7 +293,6 @@ function createBreaker(clock: Clock) {
     succeeded(origin: string): void {
       states.delete(origin);
     },
-    /** `restMs` is the pause that the server itself has set. */
     failed(origin: string, restMs = 0): void {
       const state = stateOf(origin);
       state.failures += 1;

@@ -20,18 +20,16 @@ export interface Exchange {
   readonly body?: string | undefined;
 }
 
-/** A response whose body is not read yet. */
 export interface Opened {
   readonly status: number;
   /** Names in lower case; a repeated header is joined with commas. */
   readonly headers: Record<string, string>;
   /** Reads the whole body, decoded. Throws ExchangeFailed when it is larger than `maxBytes` or broken. */
   read(maxBytes: number): Promise<Buffer>;
-  /** Drops the body unread, which closes the connection. */
+  /** Drops the body unread; closes the connection. */
   discard(): void;
 }
 
-/** The content codings that we decode. */
 const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
 
 /**

@@ -34,7 +34,7 @@ const CONNECTING: Record<string, string> = {
   ETIMEDOUT: 'connecting timed out',
 };
 
-/** What the system says of this machine, and not of the server. */
+/** This machine's own faults. */
 const OURS: Record<string, string> = {
   ENETUNREACH: 'its network cannot be reached from here',
   EADDRNOTAVAIL: 'this service has no connection to spare',

@@ -6,7 +6,6 @@ import type { Upstream } from '../client/client.ts';
 import { parseJson } from '../client/exchange.ts';
 
 export interface RdapAnswer {
-  /** The host that was asked. */
   readonly registry: string;
   readonly url: string;
   /** Null when the registry has no record. The name may still not be free: reserved names have no record either. */
@@ -297,7 +296,6 @@ const UNLISTED: Readonly<Record<string, string>> = {
   'https://rdap.mynic.my/rdap/': 'my',
 };
 
-/** Base URL by top-level domain. */
 type ServersByTld = ReadonlyMap<string, string>;
 
 export const SHIPPED_SERVERS: ServersByTld = invert(OF_IANA);

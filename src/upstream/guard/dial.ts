@@ -13,7 +13,6 @@ export interface DialOptions {
   readonly portFor?: (port: number) => number;
   /** For tests only: their own certificate authority. */
   readonly ca?: string;
-  /** Is told about each step. */
   readonly progress?: Progress;
 }
 
@@ -208,7 +207,6 @@ export interface Hop {
   readonly latencyMs: number;
 }
 
-/** What a visit reached before it failed. */
 export interface Reached {
   /** The hop that failed. */
   readonly url: string;
@@ -229,7 +227,6 @@ export interface Progress {
   /** A hop begins; facts about the hop before it are dropped. */
   startHop(url: string): void;
   enter(phase: Phase): void;
-  /** The hop has answered. */
   answered(): void;
   followed(hop: Hop): void;
   secured(tls: TlsFacts, certificateFault: string | null): void;

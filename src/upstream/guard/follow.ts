@@ -123,7 +123,6 @@ export interface Landing extends GuardedOpened {
 
 interface VisitOptions extends DialOptions {
   readonly userAgent: string;
-  /** Throws TooMany when the host's limit is reached. */
   readonly limitHost: (host: string) => void;
 }
 
@@ -160,7 +159,6 @@ interface ThirdPartyRequest {
   readonly url: URL;
   readonly method: 'GET' | 'POST';
   readonly accept: string;
-  /** JSON, for POST. */
   readonly body?: string;
   /** How many redirects of a GET are followed. A further redirect is the answer. */
   readonly redirects: number;
@@ -171,7 +169,7 @@ interface ThirdPartyRequest {
 export interface ThirdPartyOptions {
   readonly dial: DialOptions;
   readonly userAgent: string;
-  /** Time-out of all hops and the body together. */
+  /** Of all hops and the body together. */
   readonly timeoutMs: number;
 }
 

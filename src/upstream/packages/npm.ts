@@ -23,9 +23,7 @@ interface NpmRelease extends NpmDist {
   readonly licence: string | null;
   readonly dependencies: Ranges;
   readonly peerDependencies: Ranges;
-  /** Null: the package states none. */
   readonly engines: Ranges | null;
-  /** The message; null: not deprecated. */
   readonly deprecated: string | null;
   readonly homepage: string | null;
   readonly repository: string | null;

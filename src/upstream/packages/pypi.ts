@@ -258,7 +258,6 @@ function extraOf(part: string): string | null {
   return match?.[2] ?? null;
 }
 
-/** Without a pair of brackets around the whole. */
 function unwrap(part: string): string {
   if (!part.startsWith('(') || !part.endsWith(')')) return part;
   let depth = 0;
@@ -282,7 +281,6 @@ export type FindPypiProvenance = (
 interface PypiProvenance {
   readonly filename: string;
   readonly publishers: readonly {
-    /** GitHub, GitLab … */
     readonly kind: string;
     readonly repository: string | null;
     readonly workflow: string | null;

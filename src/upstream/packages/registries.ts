@@ -41,7 +41,6 @@ const SYSTEMS: Partial<Record<EcosystemName, string>> = {
   maven: 'maven',
   rubygems: 'rubygems',
 };
-/** OSV's names of the Go language itself. */
 const GO_ITSELF: ReadonlySet<string> = new Set(['stdlib', 'toolchain']);
 
 const manifest = z.object({ name: z.string() }).transform(({ name }) => name);

@@ -63,16 +63,11 @@ interface Copy {
   readonly readAtMs: number;
 }
 
-interface Kept {
-  /** A fresh copy that contains the date, read again if needed. Rejects with UpstreamFailed when there is none. */
-  upTo(date: string): Promise<Copy>;
-}
-
 type Reader = (body: Buffer, contentType: string) => FixingFile;
 type Due = (copy: Copy, nowMs: number) => boolean;
 
 /** One file, cached in parsed form. Concurrent callers share one read. */
-function keepFile(upstream: Upstream, url: string, read: Reader, due: Due, clock: Clock): Kept {
+function keepFile(upstream: Upstream, url: string, read: Reader, due: Due, clock: Clock) {
   let copy: Copy | undefined;
   let reading: Promise<Copy> | undefined;
   let failedAtMs = Number.NEGATIVE_INFINITY;
@@ -87,7 +82,8 @@ function keepFile(upstream: Upstream, url: string, read: Reader, due: Due, clock
   }
 
   return {
-    async upTo(date) {
+    /** A fresh copy that contains the date, read again if needed. Rejects with UpstreamFailed when there is none. */
+    async upTo(date: string): Promise<Copy> {
       const nowMs = clock.nowMs();
       const usable = copy !== undefined && copy.newest >= date && nowMs - copy.readAtMs < STALE_MS ? copy : undefined;
       if (usable && (!due(usable, nowMs) || nowMs - failedAtMs < RETRY_MS)) return usable;

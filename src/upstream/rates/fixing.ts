@@ -17,14 +17,12 @@ export interface Fixing {
 
 export interface DatedFixing {
   readonly fixing: Fixing;
-  /** The publisher of the rates, and the service that passed them on. */
   readonly source: string;
   readonly url: string;
   readonly retrievedAtMs: number;
 }
 
 export interface DatedFixings extends Omit<DatedFixing, 'fixing'> {
-  /** Newest first. */
   readonly fixings: readonly Fixing[];
 }
 
@@ -78,7 +76,6 @@ const LOOK_OUT = { from: '15:45', until: '17:30', everyMs: 5 * 60_000, elseMs: 3
 
 const DAY_MS = 86_400_000;
 
-/** `YYYY-MM-DD`. */
 export function frankfurtDate(nowMs: number): string {
   return wallClock(nowMs).date;
 }

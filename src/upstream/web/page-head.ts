@@ -19,7 +19,7 @@ type Head = Pick<
   'title' | 'description' | 'language' | 'author' | 'publishedAt' | 'canonicalUrl' | 'headings'
 >;
 
-/** What a page says about itself, each fact from the first of the places that may state it. `html` is all its markup. */
+/** What a page says about itself, each fact from the first of the places that may state it. `html` is its markup. */
 export function headOf(
   document: PageDocument,
   { html, base, serverLanguage }: { html: string; base: string; serverLanguage: string | null },

@@ -1,7 +1,7 @@
 import TurndownService from 'turndown';
 import { clipText } from '../../lib/untrusted.ts';
 import { MAX_TEXT, type PageContent } from './page-content.ts';
-import { CONTROLS, isDeeper, isUnseen, type PageElement, webUrl } from './page-text.ts';
+import { CONTROLS, ELEMENT, isDeeper, isUnseen, type PageElement, TEXT, webUrl } from './page-text.ts';
 
 /** The writer calls itself for each level. Pages for readers stay below 60. */
 const MAX_DEPTH = 128;
@@ -35,8 +35,6 @@ export function markdownOf(root: PageElement, base: string): Markdown {
   }
 }
 
-const ELEMENT = 1;
-const TEXT = 3;
 /** Elements that say something without text. */
 const SAYS = new Set(['IMG', 'BR', 'HR', 'TD', 'TH']);
 /** White space in a row. The writer's regular expressions take the square of it in time. */
@@ -44,16 +42,11 @@ const MAX_RUN = 200;
 /** What the writer makes of a BR: two spaces and the line's end. */
 const BREAK_UNITS = 3;
 
-interface PruneLimits {
-  readonly maxNodes: number;
-  readonly maxUnits: number;
-}
-
 /**
  * Leaves of a tree what a reader sees, with absolute http(s) links and pictures, and no element that says nothing. Cuts
  * it within the limits, and returns whether it did. Uses no call stack.
  */
-function prune(root: PageElement, base: string, { maxNodes, maxUnits }: PruneLimits): boolean {
+function prune(root: PageElement, base: string, { maxNodes, maxUnits }: typeof LIMITS): boolean {
   const order: PageElement[] = [];
   let units = 0;
   // White space at the end of what is kept so far, in units.

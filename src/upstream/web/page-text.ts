@@ -32,8 +32,9 @@ export interface PageDocument {
   querySelectorAll(selector: string): Iterable<PageElement>;
 }
 
-const ELEMENT = 1;
-const TEXT = 3;
+/** Kinds of nodes, by the DOM's numbers. */
+export const ELEMENT = 1;
+export const TEXT = 3;
 
 /** Elements that are not text of the page: code, controls, and parts that repeat on every page of a site. */
 const SKIPPED = new Set([

@@ -69,17 +69,11 @@ function requireJson(text: string): void {
   }
 }
 
-interface Decoded {
-  readonly text: string;
-  /** In lower case. */
-  readonly charset: string;
-}
-
 /**
  * As browsers do: byte order mark, then the header, then the page's own declaration, then UTF-8 if it is valid and
  * windows-1252 if not. Invalid bytes become U+FFFD; no page is refused for them.
  */
-export function decodePage(bytes: Uint8Array, contentType: string | null, kind: 'html' | 'xhtml' | 'text'): Decoded {
+export function decodePage(bytes: Uint8Array, contentType: string | null, kind: 'html' | 'xhtml' | 'text') {
   const name = sniff(bytes, {
     xml: kind === 'xhtml',
     transportLayerEncodingLabel: charsetOf(contentType),
@@ -120,12 +114,6 @@ function readHtml(whole: string, url: string, serverLanguage: string | null): Ht
   };
 }
 
-interface BoundedMarkup {
-  readonly html: string;
-  /** The end was cut off. */
-  readonly cut: boolean;
-}
-
 const LESS = 0x3c;
 const GREATER = 0x3e;
 const AMPERSAND = 0x26;
@@ -136,7 +124,7 @@ const SLASH = 0x2f;
  * Removes scripts and styles, and cuts the markup where its tree would become too large: three bytes of it may become
  * a kilobyte, and a worker that runs out of memory can end the process. Counts too much rather than too little.
  */
-export function boundMarkup(html: string, maxTokens: number): BoundedMarkup {
+export function boundMarkup(html: string, maxTokens: number): { html: string; cut: boolean } {
   const kept: string[] = [];
   let from = 0;
   let tokens = 0;
