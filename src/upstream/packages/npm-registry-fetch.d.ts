@@ -4,9 +4,7 @@ declare module 'npm-registry-fetch' {
     registry?: string;
     headers?: Record<string, string>;
     userAgent?: string;
-    timeout?: number;
     fetchRetries?: number;
-    maxSockets?: number;
     signal?: AbortSignal;
   }
   interface RegistryResponse {

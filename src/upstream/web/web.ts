@@ -79,7 +79,7 @@ const WAITING_VISITS = 512;
 const WAIT_MS = 4000;
 
 /**
- * Third parties' pages. Opens nothing until the first call, which waits for its turn, visits the URL within the time
+ * Third parties' pages. Opens nothing until the first call. Each waits for its turn, visits the URL within the time-out
  * and closes the connection. `extract` then has a thread read the page; `check` judges the headers of any answer.
  */
 export function createWeb(options: WebOptions): Web {
