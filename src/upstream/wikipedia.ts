@@ -240,16 +240,8 @@ function articleUrl(lang: string, title: string): string {
 /** Wikimedia's addresses are shorter. */
 const MAX_URL = 1000;
 
-/** What Wikipedia's APIs send of an image, each under names of its own. */
-interface Sent {
-  readonly source?: string | undefined;
-  readonly url?: string | undefined;
-  readonly width?: number | null | undefined;
-  readonly height?: number | null | undefined;
-}
-
 /** Null for none, and for one whose address is no http(s) address. */
-function readThumbnail(sent: Sent | null | undefined): Thumbnail | null {
+function readThumbnail(sent: z.output<typeof thumbnail>): Thumbnail | null {
   const stated = sent?.source ?? sent?.url ?? '';
   const url = stated.startsWith('//') ? `https:${stated}` : stated;
   if (!sent || url.length > MAX_URL || !/^https?:/.test(url) || !URL.canParse(url)) return null;

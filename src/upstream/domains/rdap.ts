@@ -229,11 +229,14 @@ function termsOf({ notices = [] }: RdapDomain): string | null {
   return href ?? null;
 }
 
+/** Base URL by top-level domain. */
+type ServersByTld = ReadonlyMap<string, string>;
+
 /**
  * IANA's bootstrap file (https://data.iana.org/rdap/dns.json) of 2025-11-06: its country codes and most used generic
  * names; each takes the place of `{tld}`. Not complete, as it serves only until the file itself has been read.
  */
-const OF_IANA: Readonly<Record<string, string>> = {
+export const SHIPPED_SERVERS: ServersByTld = invert({
   'https://rdap.verisign.com/{tld}/v1/': 'com net',
   'https://rdap.publicinterestregistry.org/rdap/': 'org',
   'https://rdap.identitydigital.services/rdap/': 'info mobi pro live life world today asia travel aero ai bm mu',
@@ -281,26 +284,20 @@ const OF_IANA: Readonly<Record<string, string>> = {
   'https://rdap.hostmaster.ua/': 'ua',
   'https://rdap.cctld.uz/': 'uz',
   'https://rdap.y.net.ye/': 'ye',
-};
+});
 
 /**
  * Registries that are not in IANA's file (lists of the whoisit project, 2026-01, and of case/rdap-cctld-ts, 2025-11).
  * They may no longer be responsible, so "no such name" from them proves nothing.
  */
-const UNLISTED: Readonly<Record<string, string>> = {
+export const UNLISTED_SERVERS: ServersByTld = invert({
   'https://rdap.identitydigital.services/rdap/': 'ac ag bz io lc me mn pr sc sh vc',
   'https://rdap.centralnic.com/{tld}/': 'bh gl',
   'https://rdap.nic.{tld}/': 'ch li us',
   'https://rdap.registry.co/co/': 'co',
   'https://rdap.denic.de/': 'de',
   'https://rdap.mynic.my/rdap/': 'my',
-};
-
-type ServersByTld = ReadonlyMap<string, string>;
-
-export const SHIPPED_SERVERS: ServersByTld = invert(OF_IANA);
-
-export const UNLISTED_SERVERS: ServersByTld = invert(UNLISTED);
+});
 
 function invert(servers: Readonly<Record<string, string>>): ServersByTld {
   return new Map(

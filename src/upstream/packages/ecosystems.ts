@@ -112,16 +112,8 @@ interface Ecosystem {
   readonly compare: CompareVersions;
 }
 
-const semantic = {
-  versionForm: 'one exact version such as 1.2.3',
-  version: semanticVersion,
-  compare: compareSemver,
-};
-const numbered = {
-  versionForm: 'one exact version such as 1.2.3',
-  version: numberedVersion,
-  compare: compareNumeric,
-};
+const semantic = { versionForm: 'one exact version such as 1.2.3', version: semanticVersion, compare: compareSemver };
+const numbered = { versionForm: 'one exact version such as 1.2.3', version: numberedVersion, compare: compareNumeric };
 
 /** The eight ecosystems, by their names in our interface: how each names packages and versions, and orders versions. */
 export const ECOSYSTEMS = {

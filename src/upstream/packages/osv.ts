@@ -46,13 +46,10 @@ interface Severity {
   readonly vector: string | null;
 }
 
-/** The versions from `introduced` on, up to `fixed` (exclusive) or `lastAffected` (inclusive). */
+/** From `introduced` (null: the first version) up to `fixed` (exclusive; null: none) or `lastAffected` (inclusive). */
 interface AffectedRange {
-  /** Null: from the first version on. */
   readonly introduced: string | null;
-  /** Null: no fix is known. */
   readonly fixed: string | null;
-  /** Stated by some records instead of a fix. */
   readonly lastAffected: string | null;
 }
 

@@ -5,9 +5,7 @@ import { lineOf, ownText, type PageDocument, webUrl } from './page-text.ts';
 const MAX_HEADINGS = 200;
 
 /** Names of meta elements, with a colon where some pages write a dot. */
-const AUTHOR_METAS = [
-  ...['dc:creator', 'dcterms:creator', 'author', 'citation_author', 'parsely-author', 'article:author'],
-];
+const AUTHOR_METAS = ['dc:creator', 'dcterms:creator', 'author', 'citation_author', 'parsely-author', 'article:author'];
 const DATE_METAS = [
   ...['article:published_time', 'og:article:published_time', 'datepublished', 'citation_publication_date'],
   ...['dc:date', 'dcterms:created', 'parsely-pub-date', 'date'],
