@@ -92,7 +92,7 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Wa
   };
 }
 
-/** One exchange's price, or the reason why it does not count. Rethrows an error that is no UpstreamFailed. */
+/** One exchange's price, or the reason why it does not count. Rethrows what is no AppError. */
 async function attempt({ name, read }: { name: string; read(): Promise<BtcTicker> }) {
   try {
     return { name, ...(await read()) };
