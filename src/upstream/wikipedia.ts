@@ -183,10 +183,7 @@ function articleOf(
 export const MAX_MEANINGS = 50;
 const MAX_TEXT = 300;
 
-/**
- * What a page links to, by title: a disambiguation page's meanings, and what it names beside them. One request
- * (https://www.mediawiki.org/wiki/API:Links, as a generator); `action` makes its URL.
- */
+/** A disambiguation page's meanings, and what it names beside them (https://www.mediawiki.org/wiki/API:Links). */
 function createMeanings(upstream: Upstream, action: (lang: string, params: Record<string, string>) => string) {
   return async (lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]> => {
     const url = action(lang, {

@@ -268,8 +268,8 @@ const MAX_REST_MS = 60_000;
 const MAX_ORIGINS = 1000;
 
 /**
- * Leaves an origin alone after ten consecutive failures, then lets one call at a time through until one succeeds.
- * By origin, because one dead RDAP registry says nothing about the others.
+ * Leaves an origin alone after ten consecutive failures, or for its Retry-After. Then one call at a time goes through
+ * until one succeeds. By origin, because one dead RDAP registry says nothing about the others.
  */
 function createBreaker(clock: Clock) {
   const states = new Map<string, { failures: number; restUntilMs: number }>();

@@ -32,10 +32,7 @@ export interface Opened {
 
 const ACCEPT_ENCODING = 'gzip, deflate, br, zstd';
 
-/**
- * Sends one request, without following redirects, and resolves when the status has arrived.
- * Throws ExchangeFailed for a failure of the network or the server, and the signal's reason when it aborts.
- */
+/** Sends one request, resolves with the status, follows no redirect. Throws ExchangeFailed or the signal's reason. */
 export async function openExchange(dispatcher: Dispatcher, exchange: Exchange, signal: AbortSignal): Promise<Opened> {
   const { url, method, headers, body } = exchange;
   const response = await dispatcher
@@ -77,10 +74,7 @@ function flatten(headers: Record<string, string | string[] | undefined>): Record
 type Chunks = AsyncIterable<Buffer>;
 type Decoder = Transform | ((source: Chunks) => Chunks);
 
-/**
- * Reads and decodes a body. It counts while it streams, before and after decoding: a decompression bomb costs at most
- * one chunk more than `maxBytes`.
- */
+/** Reads and decodes, and counts both: a decompression bomb costs at most one chunk more than `maxBytes`. */
 export async function readBody(
   raw: Readable,
   contentEncoding: string | undefined,

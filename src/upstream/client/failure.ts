@@ -95,10 +95,7 @@ export function moreTelling(first: ExchangeFailed | null, second: ExchangeFailed
 /** Node fires a timer at once when it is set further away than this. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * Runs `task` with a signal that aborts after `timeoutMs` or with the caller's, and settles by then in any case.
- * Rejects with the caller's own reason, or with ExchangeFailed after the deadline.
- */
+/** Settles by the deadline, with ExchangeFailed, or after the caller's abort with its reason, whatever the task does. */
 export async function withinDeadline<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,

@@ -133,10 +133,7 @@ function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect',
   });
 }
 
-/**
- * The refusal is here and not in Node, which would destroy the socket before a bad certificate can be read: a monitor
- * wants to know when it expired.
- */
+/** Refuses here and not in Node, which would destroy the socket before a monitor can read when a certificate ends. */
 async function secure(
   raw: Socket,
   { host, ca, progress }: { host: string; ca: string | undefined; progress: Progress | undefined },

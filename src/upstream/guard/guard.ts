@@ -46,10 +46,7 @@ export function hostOf(url: URL): string {
 const MAX_NAME = 253;
 const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
 
-/**
- * Names with a meaning only inside a network (RFC 6761, RFC 8375, RFC 9476, ICANN's `internal`, routers', firms').
- * They are refused early, so that our resolver is not asked about them.
- */
+/** Known inside networks only (RFC 6761, 8375, 9476, ICANN's `internal`, routers'). Our resolver is not asked them. */
 const PRIVATE_SUFFIXES = [
   ...['localhost', 'local', 'internal', 'intranet', 'private', 'corp', 'home', 'lan', 'home.arpa', 'localdomain'],
   ...['test', 'invalid', 'onion', 'alt', 'in-addr.arpa', 'ip6.arpa'],

@@ -26,10 +26,7 @@ const countsSchema = z.object({
   indirectDependentCount: count,
 });
 
-/**
- * https://docs.deps.dev/api/v3alpha/#getdependents, in the alpha version of the API alone. It answers 404 for a version
- * without dependents as for one that it does not know.
- */
+/** In deps.dev's alpha API alone (https://docs.deps.dev/api/v3alpha/#getdependents). 404 may mean no dependents. */
 export function createDependents(upstream: Upstream, baseUrl: string): FindDependents {
   return async (system, name, version, signal) => {
     const exact = `${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;

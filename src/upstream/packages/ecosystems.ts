@@ -28,10 +28,7 @@ function asSemver(text: string): semver.SemVer | null {
 export const comparePython: CompareVersions = (a, b) =>
   validPep440(a) !== null && validPep440(b) !== null ? comparePep440(a, b) : null;
 
-/**
- * Numbers between dots; missing ones are zero. Maven, RubyGems, NuGet and Composer agree on this, but not on letters:
- * the order of versions with letters is null.
- */
+/** Maven, RubyGems, NuGet and Composer agree on numbers (missing ones are zero), not on letters: those have no order. */
 export const compareNumeric: CompareVersions = (a, b) => {
   const [left, right] = [numbersOf(a), numbersOf(b)];
   if (!left || !right) return null;

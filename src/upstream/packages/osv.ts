@@ -308,10 +308,7 @@ function fixOnLine(events: readonly OsvEvent[], version: string, compare: Compar
   return sides.find(({ held }) => held)?.range.fixed ?? null;
 }
 
-/**
- * Each once, ascending where they can be compared. For a given version: those that hold it, or may because the order
- * is unknown.
- */
+/** Each once, ascending where comparable. For a given version: those that hold it, or may for an unknown order. */
 export function affectedRanges(records: readonly OsvRecord[], asked: OsvQuestion): AffectedRange[] {
   const { compare } = ECOSYSTEMS[asked.ecosystem];
   const { version } = asked;

@@ -12,10 +12,7 @@ export interface RateSource {
 }
 
 export interface WatchedRates extends RateSource {
-  /**
-   * Why the last reading found no rate, else null. While there is none, this asks again once a minute, so that the
-   * fault ends also when nobody buys.
-   */
+  /** Why the last reading found no rate, else null. Asks again once a minute: the fault ends also when nobody buys. */
   fault(): string | null;
 }
 
@@ -113,8 +110,8 @@ function unavailable(reasons: readonly string[]): Unavailable {
 const AGREE_PERCENT = 2n;
 
 /**
- * The median of three rates (positive decimals), which tolerates a wrong one, or the mean of two within 2 %. Else null:
- * of two that differ, it is unknown which one is wrong.
+ * The median of three rates, which tolerates a wrong one, or the mean of two within 2 %. Else null: of two that differ,
+ * it is unknown which one is wrong.
  */
 export function agreedRate(rates: readonly string[]): string | null {
   const [low, middle, high] = inOrder(rates);

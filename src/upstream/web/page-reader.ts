@@ -36,7 +36,7 @@ const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
 /**
- * Heap and buffers of one PDF's thread: 25 MB before the document is opened, 69 to 79 with the largest stream that
+ * Heap and buffers of a PDF's thread: 25 MB before the document is opened, 69 to 79 with the largest stream that
  * page-worker.ts allows. The rest is for buffers not collected yet: with 80 MB such a document was refused once.
  */
 const PDF_MB = 96;

@@ -52,7 +52,7 @@ const CELLS = new Set(['TD', 'TH']);
 const EDGE = '\v';
 
 /**
- * What a reader sees under a node: white space collapsed, an empty line between paragraphs. It uses its own stack and
+ * What a reader sees under a node: white space collapsed, an empty line between paragraphs. Uses its own stack and
  * stops after `maxUnits`, because pages may nest deeper than the call stack and be very long.
  */
 export function visibleText(root: PageNode, maxUnits: number): string {

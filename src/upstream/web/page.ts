@@ -69,10 +69,7 @@ function requireJson(text: string): void {
   }
 }
 
-/**
- * As browsers do: byte order mark, then the header, then the page's own declaration, then UTF-8 if it is valid and
- * windows-1252 if not. Invalid bytes become U+FFFD; no page is refused for them.
- */
+/** As browsers do: byte order mark, header, the page's declaration, UTF-8 if valid, windows-1252. Refuses no bytes. */
 export function decodePage(bytes: Uint8Array, contentType: string | null, kind: 'html' | 'xhtml' | 'text') {
   const name = sniff(bytes, {
     xml: kind === 'xhtml',

@@ -91,10 +91,7 @@ const MAX_PAGES = 200;
 /** Text beyond this cannot become part of the answer: little of it is white space. */
 const MAX_UNITS = 3 * MAX_TEXT;
 
-/**
- * Stops as soon as no further text can become part of the answer. `isWhole` is false when pages, or parts of one, were
- * left out or are broken.
- */
+/** Stops when no further text can be part of the answer. `isWhole` is false when anything was left out or is broken. */
 async function pdfText(document: PdfDocument): Promise<{ readonly text: string; readonly isWhole: boolean }> {
   const parts: string[] = [];
   let units = 0;
