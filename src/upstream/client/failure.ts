@@ -95,7 +95,7 @@ export function moreTelling(first: ExchangeFailed | null, second: ExchangeFailed
 /** Node fires a timer at once when it is set further away than this. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Settles by the deadline, with ExchangeFailed, or after the caller's abort with its reason, whatever the task does. */
+/** Settles by the deadline, with ExchangeFailed, or after an abort with its reason, whatever the task does. */
 export async function withinDeadline<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,

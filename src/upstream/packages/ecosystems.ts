@@ -28,7 +28,7 @@ function asSemver(text: string): semver.SemVer | null {
 export const comparePython: CompareVersions = (a, b) =>
   validPep440(a) !== null && validPep440(b) !== null ? comparePep440(a, b) : null;
 
-/** Maven, RubyGems, NuGet and Composer agree on numbers (missing ones are zero), not on letters: those have no order. */
+/** Maven, RubyGems, NuGet and Composer agree on numbers (missing ones are zero), not on letters: they have no order. */
 export const compareNumeric: CompareVersions = (a, b) => {
   const [left, right] = [numbersOf(a), numbersOf(b)];
   if (!left || !right) return null;

@@ -5,7 +5,7 @@ import { plainText } from '../../lib/untrusted.ts';
 /** Longer than any SPDX expression in use, shorter than any licence's text, which some packages give instead. */
 const MAX_LICENCE = 100;
 
-/** npm's `license` in all its forms: an expression, an old `{ type }`, or an array of either, which are alternatives. */
+/** npm's `license` in all its forms: an expression, an old `{ type }`, or an array of either (alternatives). */
 export function npmLicence(...values: readonly unknown[]): string | null {
   for (const value of values) {
     const names = (Array.isArray(value) ? value : [value]).map(nameOf).filter((name) => name !== null);
