@@ -1,6 +1,7 @@
 import { followReference as follow, own, ownKeys, plainText } from '../lib/untrusted.ts';
 import type { Challenge } from './challenge.ts';
 import {
+  decodeBraces,
   type Entry,
   isObject,
   keywordsOf,
@@ -12,7 +13,13 @@ import {
   TEXT_LIMITS,
 } from './entry.ts';
 
-/** What one document says about a listing. Empty text, null and no parameters mean that the document says nothing. All text is plain and limited in length. */
+// What documents say about a seller's route, as plain text of limited length. All of them are untrusted:
+// 1. the 402 of the route itself (`describeChallenge`);
+// 2. the OpenAPI document of its origin (`describeOpenApi`);
+// 3. the /.well-known/x402 of its origin (`describeWellKnown`).
+// All three read a route's input with `describeInput`; the catalogue reads it with `readParams` and `readBody`.
+
+/** What one document says. Empty text, null and no parameters mean that it says nothing. */
 export interface Description {
   readonly name: string;
   readonly label: string;
@@ -24,7 +31,6 @@ export interface Description {
   readonly method: Entry['method'] | null;
 }
 
-/** The description of a document that says nothing. */
 export const NO_DESCRIPTION: Description = {
   name: '',
   label: '',
@@ -59,138 +65,7 @@ export function isComplete({ name, description, params }: Description): boolean 
   return name !== '' && description !== '' && params.length > 0;
 }
 
-/** Reads a method that entries may have; null for any other, because our entries cannot express its call. */
-function methodOf(value: unknown): Entry['method'] | null {
-  const word = typeof value === 'string' ? value.toUpperCase() : '';
-  return word === 'GET' || word === 'POST' ? word : null;
-}
-
-/** Reads the input of a route from any form that documents use: a JSON Schema, or groups such as `queryParams`. */
-function describeInput(input: unknown, method: Entry['method'], url: URL): Pick<Description, 'params' | 'body'> {
-  const params = readParams(input, method, decodeBraces(url.href));
-  return { params, body: readBody(input, params) };
-}
-
-/** Joins a group's JSON Schema and its example: every member that either names, with its example. */
-function groupOf(schema: unknown, example: unknown): object | undefined {
-  const [described, shown] = [own(schema, 'properties'), example].map((one) => (isObject(one) ? one : {}));
-  const named = new Set([...Object.keys(described ?? {}), ...Object.keys(shown ?? {})]);
-  const names = [...named].filter((name) => name !== '__proto__');
-  if (names.length === 0) return undefined;
-  const members = names.map((name): [string, object] => {
-    const [member, value] = [own(described, name), own(shown, name)];
-    const type = Array.isArray(value) ? 'array' : typeof value;
-    return [name, { type, ...(isObject(member) ? member : {}), ...(value === undefined ? {} : { example: value }) }];
-  });
-  return { properties: Object.fromEntries(members), required: own(schema, 'required') };
-}
-
-/** Unescapes braces. Listings show placeholders; called URLs escape them. */
-function decodeBraces(text: string): string {
-  return text.replace(/%7B/gi, '{').replace(/%7D/gi, '}');
-}
-
-type Param = ListedEntry['params'][number];
-type Json = Param['example'];
-
-const MAX_PARAMS = 20;
-const MAX_DESCRIPTION = 200;
-/** Characters of a parameter's example, as JSON. The next constant limits a whole body's. */
-const MAX_EXAMPLE = 300;
-const MAX_BODY = 2000;
-const MAX_TEXT = 200;
-const MAX_MEMBERS = 30;
-const MAX_DEPTH = 5;
-
-const NAME = /^[A-Za-z0-9_$][\w$.:[\]-]{0,63}$/;
-const TYPES = new Set(['string', 'integer', 'number', 'boolean', 'array', 'object']);
-
-/** The names that sellers and catalogues give to the groups of a request's parts (x402 v1, Bazaar, Circle). */
-const GROUPS = [
-  { keys: ['pathParams'], in: 'path' },
-  { keys: ['queryParams'], in: 'query' },
-  { keys: ['bodyParams', 'bodyFields', 'body'], in: 'body' },
-] as const;
-
-/**
- * Reads a third party's description of parameters, defensively: a JSON Schema of an object, or groups such as `queryParams`.
- * A parameter outside any group belongs to the query of a GET or to the body of a POST. The URL's {placeholders} are always included.
- */
-export function readParams(input: unknown, method: 'GET' | 'POST', url: string): Param[] {
-  const found = new Map<string, Param>();
-  const add = (param: Param | null) => {
-    if (param && found.size < MAX_PARAMS && !found.has(param.name)) found.set(param.name, param);
-  };
-  const placeholders = [...url.matchAll(/\{([^{}/]+)\}/g)].map((match) => match[1] ?? '');
-  const grouped = GROUPS.some(({ keys }) => keys.some((key) => own(input, key) !== undefined));
-  const elsewhere = method === 'GET' ? ('query' as const) : ('body' as const);
-  const groups = grouped
-    ? GROUPS.map((group) => ({ place: group.in, members: group.keys.map((key) => own(input, key)).find(isRecord) }))
-    : [{ place: elsewhere, members: isRecord(input) ? input : undefined }];
-  for (const { place, members } of groups) {
-    const properties = own(members, 'properties');
-    const fields = isRecord(properties) ? properties : grouped ? members : undefined;
-    for (const name of ownKeys(fields)?.slice(0, MAX_PARAMS) ?? []) {
-      const at = placeholders.includes(String(name)) ? 'path' : place;
-      add(readParam(String(name), own(fields, name), at, own(members, 'required')));
-    }
-  }
-  for (const name of placeholders) add(readParam(name, { type: 'string' }, 'path', [name]));
-  return [...found.values()];
-}
-
-function readParam(name: string, spec: unknown, place: Param['in'], required: unknown): Param | null {
-  if (!NAME.test(name)) return null;
-  const isSpec = isRecord(spec);
-  const examples = own(spec, 'examples');
-  const example = own(spec, 'example') ?? (Array.isArray(examples) ? examples[0] : undefined) ?? own(spec, 'default');
-  return {
-    name,
-    in: place,
-    type: typeOf(isSpec ? own(spec, 'type') : typeof spec),
-    description: plainText(own(spec, 'description'), MAX_DESCRIPTION),
-    required:
-      place === 'path' || (Array.isArray(required) && required.includes(name)) || own(spec, 'required') === true,
-    // A value without a description is itself the example.
-    example: cleanJson(isSpec ? example : spec, MAX_EXAMPLE),
-  };
-}
-
-function typeOf(type: unknown): string {
-  const named = Array.isArray(type) ? type.find((one) => one !== 'null') : type;
-  return typeof named === 'string' && TYPES.has(named) ? named : 'any';
-}
-
-/** An example body of a POST: the seller's own, or one made from the examples of its fields. Null when there is none. */
-export function readBody(input: unknown, params: readonly Param[]): Json {
-  const example = own(input, 'example') ?? own(own(input, 'body'), 'example');
-  if (isRecord(example)) return cleanJson(example, MAX_BODY);
-  const fields = params.filter((param) => param.in === 'body' && param.example !== null);
-  return fields.length === 0 ? null : Object.fromEntries(fields.map((param) => [param.name, param.example]));
-}
-
-/** A third party's JSON with every text made plain, and with limits on depth, members and length. Null when it is too large. */
-function cleanJson(value: unknown, max: number): Json {
-  const cleaned = clean(value, 0);
-  return JSON.stringify(cleaned).length <= max ? cleaned : null;
-}
-
-function clean(value: unknown, depth: number): Json {
-  if (typeof value === 'string') return plainText(value, MAX_TEXT);
-  if (typeof value === 'boolean') return value;
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
-  if (depth === MAX_DEPTH) return null;
-  if (Array.isArray(value)) return value.slice(0, MAX_MEMBERS).map((item) => clean(item, depth + 1));
-  const keys = (ownKeys(value) ?? []).map(String).filter((key) => NAME.test(key) && key !== '__proto__');
-  if (!isRecord(value)) return null;
-  return Object.fromEntries(keys.slice(0, MAX_MEMBERS).map((key) => [key, clean(own(value, key), depth + 1)]));
-}
-
-function isRecord(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** What a 402 says about its own route. Version 2 says it in `resource` and the bazaar extension, version 1 in its `accepts` entries. */
+/** What a 402 says of its route: version 2 in `resource` and the bazaar extension, version 1 in its `accepts`. */
 export function describeChallenge(challenge: Challenge, url: URL, answered: Entry['method']): Description {
   const describe = challenge.version === 2 ? describeV2 : describeV1;
   return describe(challenge.whole, url, answered);
@@ -230,7 +105,7 @@ function describeV1(whole: unknown, url: URL, answered: Entry['method']): Descri
     label: '',
     description: plainText(own(entry, 'description'), TEXT_LIMITS.description),
     category: plainText(own(input, 'category'), TEXT_LIMITS.category),
-    // Version 1 describes input in groups, which hold a description or an example of each member. Without a group the input holds only the method.
+    // Without a group the input holds only the method.
     ...describeInput(hasGroup(input) ? input : undefined, method ?? answered, url),
     keywords: keywordsOf([], own(schema, 'output')),
     method,
@@ -241,12 +116,12 @@ function hasGroup(input: unknown): boolean {
   return ['queryParams', 'bodyFields', 'bodyParams', 'pathParams', 'body', 'properties'].some((key) => own(input, key));
 }
 
-/** The most paths that are searched. A large service describes hundreds in one file. */
+/** Paths that are searched. A large service describes hundreds in one file. */
 const MAX_PATHS = 2000;
 const MAX_DOCUMENT_PARAMS = 50;
 const MAX_SERVERS = 10;
 
-/** What a seller's OpenAPI document (3.x, JSON) says about one of its routes. NO_DESCRIPTION when it does not describe the route. */
+/** What an OpenAPI document (3.x, JSON) says about a route; NO_DESCRIPTION when it does not have the route. */
 export function describeOpenApi(document: unknown, url: URL, answered: Entry['method']): Description {
   const found = findOperation(document, url, answered);
   if (!found) return NO_DESCRIPTION;
@@ -273,10 +148,7 @@ export function describeOpenApi(document: unknown, url: URL, answered: Entry['me
   };
 }
 
-/**
- * Finds the operation of a route. A path that equals the route's comes before a template that matches it. The method that answered comes before the
- * other one.
- */
+/** Finds a route's operation. An equal path precedes a template that matches, the method that answered the other. */
 function findOperation(document: unknown, url: URL, answered: Entry['method']) {
   const prefixes = ['', ...listOf(own(document, 'servers')).slice(0, MAX_SERVERS).map(prefixOf)];
   const asked = trimmed(decodeBraces(url.pathname));
@@ -292,10 +164,7 @@ function findOperation(document: unknown, url: URL, answered: Entry['method']) {
   return method === undefined ? null : { item, operation: own(item, method.toLowerCase()), method };
 }
 
-/**
- * The path of a server entry, which precedes every path of the document. Its host is ignored, because the document was read from the route's own
- * host.
- */
+/** A server entry's path, which precedes the document's paths. Its host is ignored: the route's own host answered. */
 function prefixOf(server: unknown): string {
   const url = URL.parse(String(own(server, 'url')), 'https://server.invalid');
   return url === null ? '' : trimmed(url.pathname);
@@ -310,7 +179,7 @@ function trimmed(path: string): string {
   return path.replace(/\/+$/, '');
 }
 
-/** OpenAPI's parameter list in the form of a parameter group. Parameters of an operation take precedence over those of its path. */
+/** OpenAPI's list of parameters as a group. An operation's parameters take precedence over its path's. */
 function parametersIn(document: unknown, parameters: readonly unknown[], place: string): object | undefined {
   const here = parameters.filter((given) => own(given, 'in') === place && typeof own(given, 'name') === 'string');
   const members = here.slice(0, MAX_DOCUMENT_PARAMS).map((given): [string, object] => {
@@ -323,7 +192,7 @@ function parametersIn(document: unknown, parameters: readonly unknown[], place: 
   return members.length === 0 ? undefined : { properties: Object.fromEntries(members.reverse()), required };
 }
 
-/** An object schema with its own references and those of its members resolved. */
+/** An object schema with its references and those of its members resolved. */
 function followMembers(document: unknown, given: unknown): object {
   const schema = follow(document, given);
   const properties = own(schema, 'properties');
@@ -334,11 +203,11 @@ function followMembers(document: unknown, given: unknown): object {
   };
 }
 
-/** The members of the successful answer. */
+/** An object with the members of the successful answer. */
 function answerOf(document: unknown, operation: unknown): unknown {
   const content = jsonContent(follow(document, own(own(operation, 'responses'), '200')));
   const schema = follow(document, own(content, 'schema'));
-  // Only the names of the schema's members, because their descriptions are not part of an answer.
+  // Names alone, because the descriptions of a schema's members are no part of an answer.
   const properties = own(schema, 'properties');
   return isObject(properties)
     ? Object.fromEntries(Object.keys(properties).map((name) => [name, null]))
@@ -349,15 +218,12 @@ function jsonContent(holder: unknown): unknown {
   return own(own(holder, 'content'), 'application/json');
 }
 
-/** The names that drafts and sellers give to the list of routes, and to the address of an item. */
+/** The names of the list of routes and of an item's address. Several drafts exist, none final: all are read. */
 const LISTS = ['items', 'resources', 'endpoints', 'routes'];
 const ADDRESSES = ['resource', 'url', 'path'];
 const MAX_ITEMS = 2000;
 
-/**
- * What a seller's /.well-known/x402 says about one of its routes. NO_DESCRIPTION when no item has the route's address.
- * Several drafts exist and none is final, so all their names are accepted.
- */
+/** What a /.well-known/x402 says about a route; NO_DESCRIPTION when no item has the route's address. */
 export function describeWellKnown(document: unknown, url: URL, answered: Entry['method']): Description {
   const items = LISTS.flatMap((name) => listOf(own(document, name))).slice(0, MAX_ITEMS);
   const place = placeOf(url.href);
@@ -393,7 +259,7 @@ function addressOf(item: unknown, url: URL): string | null {
   return listed === null ? null : placeOf(listed.url);
 }
 
-/** Converts a list of named parameters to the equivalent schema. Without a list it returns `input`. */
+/** A list of named parameters as a schema. Without a list, `input`. */
 function inputOf(list: unknown, input: unknown): unknown {
   const named = listOf(list).filter((one) => typeof own(one, 'name') === 'string');
   if (named.length === 0) return isObject(list) ? list : input;
@@ -411,4 +277,125 @@ function schemaOf(parameter: unknown): object {
   const schema = own(parameter, 'schema');
   const members = isObject(parameter) ? parameter : {};
   return { ...(isObject(schema) ? schema : {}), ...members };
+}
+
+/** GET or POST; null for any other, because our entries cannot express its call. */
+export function methodOf(value: unknown): Entry['method'] | null {
+  const word = typeof value === 'string' ? value.toUpperCase() : '';
+  return word === 'GET' || word === 'POST' ? word : null;
+}
+
+function describeInput(input: unknown, method: Entry['method'], url: URL): Pick<Description, 'params' | 'body'> {
+  const params = readParams(input, method, decodeBraces(url.href));
+  return { params, body: readBody(input, params) };
+}
+
+/** Joins a group's JSON Schema and its example: each member that either names, with its example. */
+function groupOf(schema: unknown, example: unknown): object | undefined {
+  const [described, shown] = [own(schema, 'properties'), example].map((one) => (isObject(one) ? one : {}));
+  const named = new Set([...Object.keys(described ?? {}), ...Object.keys(shown ?? {})]);
+  const names = [...named].filter((name) => name !== '__proto__');
+  if (names.length === 0) return undefined;
+  const members = names.map((name): [string, object] => {
+    const [member, value] = [own(described, name), own(shown, name)];
+    const type = Array.isArray(value) ? 'array' : typeof value;
+    return [name, { type, ...(isObject(member) ? member : {}), ...(value === undefined ? {} : { example: value }) }];
+  });
+  return { properties: Object.fromEntries(members), required: own(schema, 'required') };
+}
+
+type Param = ListedEntry['params'][number];
+type Json = Param['example'];
+
+const MAX_PARAMS = 20;
+const MAX_DESCRIPTION = 200;
+/** Characters of a parameter's example as JSON; below, of a whole body's. */
+const MAX_EXAMPLE = 300;
+const MAX_BODY = 2000;
+const MAX_TEXT = 200;
+const MAX_MEMBERS = 30;
+const MAX_DEPTH = 5;
+
+const NAME = /^[A-Za-z0-9_$][\w$.:[\]-]{0,63}$/;
+const TYPES = new Set(['string', 'integer', 'number', 'boolean', 'array', 'object']);
+
+/** The names of the groups of a request's parts in x402 v1, Bazaar and Circle's catalogue. */
+const GROUPS = [
+  { keys: ['pathParams'], in: 'path' },
+  { keys: ['queryParams'], in: 'query' },
+  { keys: ['bodyParams', 'bodyFields', 'body'], in: 'body' },
+] as const;
+
+/**
+ * Reads parameters from a JSON Schema of an object, or from groups such as `queryParams`; the URL's {placeholders} are
+ * always among them. A parameter outside of groups belongs to the query of a GET or to the body of a POST.
+ */
+export function readParams(input: unknown, method: 'GET' | 'POST', url: string): Param[] {
+  const found = new Map<string, Param>();
+  const add = (param: Param | null) => {
+    if (param && found.size < MAX_PARAMS && !found.has(param.name)) found.set(param.name, param);
+  };
+  const placeholders = [...url.matchAll(/\{([^{}/]+)\}/g)].map((match) => match[1] ?? '');
+  const grouped = GROUPS.some(({ keys }) => keys.some((key) => own(input, key) !== undefined));
+  const elsewhere = method === 'GET' ? ('query' as const) : ('body' as const);
+  const groups = grouped
+    ? GROUPS.map((group) => ({ place: group.in, members: group.keys.map((key) => own(input, key)).find(isObject) }))
+    : [{ place: elsewhere, members: isObject(input) ? input : undefined }];
+  for (const { place, members } of groups) {
+    const properties = own(members, 'properties');
+    const fields = isObject(properties) ? properties : grouped ? members : undefined;
+    for (const name of ownKeys(fields)?.slice(0, MAX_PARAMS) ?? []) {
+      const at = placeholders.includes(String(name)) ? 'path' : place;
+      add(readParam(String(name), own(fields, name), at, own(members, 'required')));
+    }
+  }
+  for (const name of placeholders) add(readParam(name, { type: 'string' }, 'path', [name]));
+  return [...found.values()];
+}
+
+function readParam(name: string, spec: unknown, place: Param['in'], required: unknown): Param | null {
+  if (!NAME.test(name)) return null;
+  const isSpec = isObject(spec);
+  const examples = own(spec, 'examples');
+  const example = own(spec, 'example') ?? (Array.isArray(examples) ? examples[0] : undefined) ?? own(spec, 'default');
+  return {
+    name,
+    in: place,
+    type: typeOf(isSpec ? own(spec, 'type') : typeof spec),
+    description: plainText(own(spec, 'description'), MAX_DESCRIPTION),
+    required:
+      place === 'path' || (Array.isArray(required) && required.includes(name)) || own(spec, 'required') === true,
+    // A value without a description is itself the example.
+    example: cleanJson(isSpec ? example : spec, MAX_EXAMPLE),
+  };
+}
+
+function typeOf(type: unknown): string {
+  const named = Array.isArray(type) ? type.find((one) => one !== 'null') : type;
+  return typeof named === 'string' && TYPES.has(named) ? named : 'any';
+}
+
+/** An example body of a POST: the seller's own, or one of its fields' examples. Null when there is none. */
+export function readBody(input: unknown, params: readonly Param[]): Json {
+  const example = own(input, 'example') ?? own(own(input, 'body'), 'example');
+  if (isObject(example)) return cleanJson(example, MAX_BODY);
+  const fields = params.filter((param) => param.in === 'body' && param.example !== null);
+  return fields.length === 0 ? null : Object.fromEntries(fields.map((param) => [param.name, param.example]));
+}
+
+/** JSON with plain texts and limited depth, members and length. Null when it is too large. */
+function cleanJson(value: unknown, max: number): Json {
+  const cleaned = clean(value, 0);
+  return JSON.stringify(cleaned).length <= max ? cleaned : null;
+}
+
+function clean(value: unknown, depth: number): Json {
+  if (typeof value === 'string') return plainText(value, MAX_TEXT);
+  if (typeof value === 'boolean') return value;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (depth === MAX_DEPTH) return null;
+  if (Array.isArray(value)) return value.slice(0, MAX_MEMBERS).map((item) => clean(item, depth + 1));
+  const keys = (ownKeys(value) ?? []).map(String).filter((key) => NAME.test(key) && key !== '__proto__');
+  if (!isObject(value)) return null;
+  return Object.fromEntries(keys.slice(0, MAX_MEMBERS).map((key) => [key, clean(own(value, key), depth + 1)]));
 }

@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { own, ownKeys, plainText } from '../lib/untrusted.ts';
 import { parseHostName } from '../lib/url.ts';
 
-/** The sources of entries, the most trusted first. The earlier source wins ties and duplicates. */
+// An entry: a payable route in the form that `GET /v1/market/search` promises, from whichever source it comes.
+// Then the readers of third parties' values that every source shares: addresses, tags, keywords.
+
+/** The sources of entries, the most trusted first, which wins ties and duplicates. */
 export const SOURCES = ['own', 'market', 'catalogue'] as const;
 export type Source = (typeof SOURCES)[number];
 
@@ -18,7 +21,7 @@ const param = z.strictObject({
   example: z.json().meta({ description: 'null when the seller gives none' }),
 });
 
-/** One payable route in a search's answer, with the members that `GET /v1/market/search` promises. Sellers' text is untrusted. */
+/** A search's entry. Sellers' text is untrusted. */
 export const entrySchema = z.strictObject({
   url: z.string().meta({ description: 'A {placeholder} in it must be replaced' }),
   method,
@@ -50,7 +53,6 @@ export const entrySchema = z.strictObject({
   score: z.number().meta({ description: 'Relevance; only comparable within one answer, 0 without a query' }),
 });
 
-/** A search’s entry. */
 export type Entry = z.output<typeof entrySchema>;
 
 /** An entry as its source stores it. A search adds its relevance and whether it is online now. */
@@ -63,7 +65,7 @@ export interface Listing {
   readonly keywords: string;
 }
 
-/** The schema of a stored listing. The catalogue's stored copy is checked against it when it is read. */
+/** A stored listing; stored copies are checked against it when they are read. */
 export const listingSchema = z.object({
   entry: entrySchema.omit({ score: true, online: true }),
   keywords: z.string(),
@@ -71,7 +73,7 @@ export const listingSchema = z.object({
 
 /** In characters. A longer URL is refused. */
 const MAX_URL = 1000;
-/** Characters that a URL must escape. `{` and `}` are allowed, because they mark placeholders. */
+/** Characters that a URL must escape, but `{` and `}`, which mark placeholders. */
 const NOT_IN_URLS = /[\s\p{Cc}\p{Cf}"'<>\\^`|]/u;
 
 /** A third party's URL, checked by its form alone. Nothing is fetched. */
@@ -86,9 +88,8 @@ interface ListedUrl {
 }
 
 /**
- * Reads an http(s) URL with a public host name. Null for credentials, for IP addresses and local names as host, and for characters that must be
- * escaped.
- * A listed `http://127.0.0.1/…` would send every agent that reads the list to its own machine.
+ * Reads an http(s) URL with a public host name; null for one with credentials or unescaped characters. A listed
+ * `http://127.0.0.1/…` would send every agent that reads the list to its own machine.
  */
 export function readListedUrl(value: unknown): ListedUrl | null {
   if (typeof value !== 'string' || value.length > MAX_URL || NOT_IN_URLS.test(value) || !URL.canParse(value))
@@ -102,7 +103,7 @@ export function readListedUrl(value: unknown): ListedUrl | null {
   return { url: value.replace(/#.*$/s, ''), host: url.host, origin: url.origin, path: path === '' ? '/' : path };
 }
 
-/** The key by which two sources' addresses are compared: host and path, without letter case, trailing slash and placeholder names. */
+/** Host and path without letter case, trailing slash and placeholder names: sources' addresses compare by it. */
 export function placeOf(url: string): string {
   const parsed = new URL(url);
   const path = decodeBraces(parsed.pathname)
@@ -111,24 +112,25 @@ export function placeOf(url: string): string {
   return `${parsed.host}${path.toLowerCase()}`;
 }
 
-function decodeBraces(path: string): string {
-  return path.replace(/%7B/gi, '{').replace(/%7D/gi, '}');
+/** Unescapes braces. Listings show placeholders; called URLs escape them. */
+export function decodeBraces(text: string): string {
+  return text.replace(/%7B/gi, '{').replace(/%7D/gi, '}');
 }
 
-/** The most text that is kept of each field, in UTF-16 units: what a list can show and what a search should weigh. */
+/** The most text that is kept of a field, in UTF-16 units: what a list can show and a search should weigh. */
 export const TEXT_LIMITS = { name: 100, label: 60, description: 500, category: 40, keywords: 400, word: 60 };
 
 const MAX_TAGS = 5;
 const MAX_DEPTH = 4;
 const MAX_WORDS = 60;
 
-/** The first few of a seller's tags, each as plain text. */
+/** The first few of a seller's tags, as plain text. */
 export function readTags(value: unknown): string[] {
   const tags = listOf(value).slice(0, MAX_TAGS);
   return tags.map((tag) => plainText(tag, TEXT_LIMITS.category)).filter((tag) => tag !== '');
 }
 
-/** Search keywords of a route: its tags and the names of its answer's members, where `windSpeed` becomes "wind speed". */
+/** A route's tags and the names of its answer's members as words: `windSpeed` becomes "wind speed". */
 export function keywordsOf(tags: readonly string[], answer: unknown): string {
   const words = new Set(tags);
   const collect = (given: unknown, depth: number): void => {
@@ -150,12 +152,10 @@ function asWords(name: string): string {
     .toLowerCase();
 }
 
-/** The value if it is an array, else an empty array. */
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** Whether a value is an object with named members. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
