@@ -1,32 +1,36 @@
 import { type DiscoveryIndex, wordsOf } from '../store/sqlite/discovery-index.ts';
 import { ASKED_OF_A_NAME, GENERAL_WORDS, SHAPES, STOP_WORDS, SYNONYMS } from './synonyms.ts';
 
+// From a query to the documents that answer it:
+// 1. `readQuestion` reads the text as concepts, each in several wordings: the words, their synonyms, pairs, forms;
+// 2. `rank` scores every document by its best wording of each concept, and by the share of the query that it matches.
+
 /** One wording of a concept, and its weight. The searcher's own word has weight 1. */
 interface Wording {
   readonly phrase: string;
   readonly weight: number;
   /** The phrase may be the beginning of a word. Tried only while no other wording is found. */
   readonly prefix: boolean;
-  /** Whether a match shows what the document is about. A general word such as "forecast" does not, nor does the beginning of a complete word. */
+  /** Whether a match shows what a document is about. "forecast" does not, nor does the beginning of a whole word. */
   readonly names: boolean;
 }
 
 /** One concept of a query, in all its wordings. A document scores by its best wording. */
 interface Concept {
   /**
-   * `subject`: a word of the query. `general`: one that may be asked of any subject.
-   * `name`: what looks like the name of one thing, such as "react" in "version of react". A route may take it as the
-   * value of a parameter.
-   * `shape`: a word whose form has a meaning, and that meaning. `pair`: the meaning of a pair of words.
+   * `subject`: a word of the query. `general`: one that may be asked of any subject. `shape`: a word whose form has a
+   * meaning, and that meaning. `pair`: the meaning of a pair of words.
+   * `name`: what looks like the name of one thing, as in "version of react". A route may take it as a parameter.
    */
   readonly kind: 'subject' | 'general' | 'name' | 'shape' | 'pair';
   readonly wordings: readonly Wording[];
 }
 
-/** The most concepts of one query. Each costs index lookups. */
+/** Concepts of one query. Each costs index lookups. */
 const MAX_CONCEPTS = 16;
 /** Longer words are ignored. */
 const MAX_WORD = 40;
+/** The weights of wordings that are not the searcher's own word. */
 const SYNONYM = 0.6;
 const PAIR = 0.9;
 const SHAPE = 0.7;
@@ -35,42 +39,6 @@ const PREFIX = 0.5;
 const MIN_PREFIX = 3;
 /** A shorter beginning does not show the subject: `cat` is no category. */
 const MIN_NAMING_PREFIX = 4;
-
-interface Word {
-  readonly word: string;
-  /** The concepts that the word's form implies, such as an address. */
-  readonly means: readonly string[];
-  /** The word that stands for it in pairs. */
-  readonly inPairs: string;
-  /** Whether it is written as names are: with a capital letter, or joined by signs as in left-pad. */
-  readonly looksNamed: boolean;
-}
-
-/** A word, and whether it is part of a name. */
-interface PlacedWord extends Word {
-  readonly isName: boolean;
-}
-
-/** Every word of the table of synonyms. None is a name. */
-const TABLE_WORDS: ReadonlySet<string> = new Set(
-  [...Object.keys(SYNONYMS), ...Object.values(SYNONYMS).flat()].flatMap((phrase) => phrase.split(' ')),
-);
-const ARTICLES: ReadonlySet<string> = new Set(['a', 'an', 'the']);
-/** Words after which a name stands: "version of react", "is lodash vulnerable". */
-const BEFORE_NAMES: ReadonlySet<string> = new Set(
-  'of for about in on at from to by with is are was were does do did has have named called'.split(' '),
-);
-/** "Please check whether …" and the like: the words say that something is asked, not what. */
-const ASKING = new RegExp(
-  [
-    /^\s*(please\s+)?((i|we)\s+(want|need|would like)\s+to\s+)?/,
-    /(check|confirm|determine|figure out|find out|know|learn|look up|make sure|see|tell me|test|verify|work out)\s+/,
-    /(?=(how|if|that|what|when|where|whether|which|who|whose|why)\b)/,
-  ]
-    .map(({ source }) => source)
-    .join(''),
-  'i',
-);
 
 /** Reads a free-text query; it has no syntax. Empty when there is nothing to search for. */
 export function readQuestion(text: string): Concept[] {
@@ -92,6 +60,16 @@ export function readQuestion(text: string): Concept[] {
   ].slice(0, MAX_CONCEPTS);
 }
 
+interface Word {
+  readonly word: string;
+  /** The concepts that the word's form implies, such as an address. */
+  readonly means: readonly string[];
+  /** The word that stands for it in pairs. */
+  readonly inPairs: string;
+  /** Whether it is written as names are: with a capital letter, or joined by signs as in left-pad. */
+  readonly looksNamed: boolean;
+}
+
 /** Reads the text between two spaces: one word whose form has a meaning, or the words between punctuation. */
 function readWord(raw: string): Word[] {
   const bare = raw.replace(/^e-mail/i, 'email').replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '');
@@ -102,14 +80,40 @@ function readWord(raw: string): Word[] {
   return words.map((word) => ({ word, means: [], inPairs: word, looksNamed }));
 }
 
-/** Finds the names: words that no table knows, and that stand where names stand, look like one, or go on with one. */
+/** A word, and whether it is part of a name. */
+interface PlacedWord extends Word {
+  readonly isName: boolean;
+}
+
+/** Every word of the table of synonyms. None is a name. */
+const TABLE_WORDS: ReadonlySet<string> = new Set(
+  [...Object.keys(SYNONYMS), ...Object.values(SYNONYMS).flat()].flatMap((phrase) => phrase.split(' ')),
+);
+const ARTICLES: ReadonlySet<string> = new Set(['a', 'an', 'the']);
+/** A name may stand after these: "version of react", "is lodash vulnerable". */
+const BEFORE_NAMES: ReadonlySet<string> = new Set(
+  'of for about in on at from to by with is are was were does do did has have named called'.split(' '),
+);
+/** "Please check whether …" says that something is asked, not what. */
+const ASKING = new RegExp(
+  [
+    /^\s*(please\s+)?((i|we)\s+(want|need|would like)\s+to\s+)?/,
+    /(check|confirm|determine|figure out|find out|know|learn|look up|make sure|see|tell me|test|verify|work out)\s+/,
+    /(?=(how|if|that|what|when|where|whether|which|who|whose|why)\b)/,
+  ]
+    .map(({ source }) => source)
+    .join(''),
+  'i',
+);
+
+/** Finds the names: words that no table has, and that stand where names stand, look like one, or go on with one. */
 function placeNames(words: readonly Word[]): PlacedWord[] {
   const placed: PlacedWord[] = [];
   for (const word of words) {
     const before = placed.filter(({ word }) => word !== 'the').at(-1);
     const isPlaced = before !== undefined && (before.isName || BEFORE_NAMES.has(before.word) || word.looksNamed);
     const isName = isPlaced && !isKnownWord(word);
-    // "Marie Curie" is searched as a whole. An entry that knows another Marie does not match.
+    // "Marie Curie" is searched as a whole, because another Marie does not match.
     if (isName && word.looksNamed && before.isName && before.looksNamed && before === placed.at(-1)) {
       placed[placed.length - 1] = { ...before, word: `${before.word} ${word.word}` };
     } else {
@@ -119,26 +123,25 @@ function placeNames(words: readonly Word[]): PlacedWord[] {
   return placed;
 }
 
-/** Whether a table has the word, or its form has a meaning. */
 function isKnownWord({ word, means }: Word): boolean {
   if (means.length > 0 || STOP_WORDS.has(word) || isGeneral(word)) return true;
   return TABLE_WORDS.has(word) || TABLE_WORDS.has(singular(word));
 }
 
-/** What the query asks of a name. Two words, such as "who was", stand before it. One, such as "history", stands anywhere. */
-function askedOfNames(words: readonly PlacedWord[]): Concept[] {
-  const inOrder = words.filter(({ word }) => !ARTICLES.has(word));
-  if (!inOrder.some(({ isName }) => isName)) return [];
-  const asked = inOrder.flatMap(({ word }, at) => {
-    // A verb may stand between: "how old is Rome".
-    const isBeforeName = inOrder.slice(at + 2, at + 4).some(({ isName }) => isName);
-    const pair = isBeforeName ? ownEntry(ASKED_OF_A_NAME, `${word} ${inOrder[at + 1]?.word}`) : undefined;
-    return [pair, ownEntry(ASKED_OF_A_NAME, word)].filter((phrases) => phrases !== undefined);
-  });
-  return asked.slice(0, 1).map((phrases) => ({ kind: 'subject', wordings: wordingsOf(phrases, PAIR) }));
+function conceptOf(placed: PlacedWord, isLast: boolean): Concept {
+  const { word } = placed;
+  const kind = kindOf(placed);
+  const synonyms = entryOf(word) ?? entryOf(singular(word)) ?? [];
+  const itself = { phrase: word, weight: 1, prefix: false, names: true };
+  const wordings = [itself, ...wordingsOf(synonyms, SYNONYM)];
+  // The last word may be incomplete. Another word is completed only when it has no synonyms.
+  const mayGoOn = word.length >= MIN_PREFIX && (isLast || synonyms.length === 0);
+  const mayName = isLast && kind !== 'name' && word.length >= MIN_NAMING_PREFIX;
+  const beginning = { phrase: word, weight: PREFIX, prefix: true, names: mayName };
+  return { kind, wordings: mayGoOn ? [...wordings, beginning] : wordings };
 }
 
-/** A word with a meaning by its form, such as an address, is an instance. The form names the subject. */
+/** A word whose form has a meaning, such as an address, is an instance. The form names the subject. */
 function kindOf({ word, means, isName }: PlacedWord): Concept['kind'] {
   if (means.length > 0) return 'shape';
   if (isName) return 'name';
@@ -149,25 +152,25 @@ function isGeneral(phrase: string): boolean {
   return phrase.split(' ').every((word) => GENERAL_WORDS.has(word) || GENERAL_WORDS.has(singular(word)));
 }
 
-function conceptOf(placed: PlacedWord, isLast: boolean): Concept {
-  const { word } = placed;
-  const kind = kindOf(placed);
-  const synonyms = entryOf(word) ?? entryOf(singular(word)) ?? [];
-  const itself = { phrase: word, weight: 1, prefix: false, names: true };
-  const wordings = [itself, ...wordingsOf(synonyms, SYNONYM)];
-  // The last word may be incomplete. Any other word is completed only when the table has no synonyms for it.
-  const mayGoOn = word.length >= MIN_PREFIX && (isLast || synonyms.length === 0);
-  const mayName = isLast && kind !== 'name' && word.length >= MIN_NAMING_PREFIX;
-  const beginning = { phrase: word, weight: PREFIX, prefix: true, names: mayName };
-  return { kind, wordings: mayGoOn ? [...wordings, beginning] : wordings };
+function wordingsOf(phrases: readonly string[], weight: number): Wording[] {
+  return phrases.map((phrase) => ({ phrase, weight, prefix: false, names: !isGeneral(phrase) }));
 }
 
 function meaning(kind: Concept['kind'], phrases: readonly string[], weight: number): Concept {
   return { kind, wordings: wordingsOf(phrases, weight) };
 }
 
-function wordingsOf(phrases: readonly string[], weight: number): Wording[] {
-  return phrases.map((phrase) => ({ phrase, weight, prefix: false, names: !isGeneral(phrase) }));
+/** What is asked of a name: by two words before it, such as "who was", or by one anywhere, such as "history". */
+function askedOfNames(words: readonly PlacedWord[]): Concept[] {
+  const inOrder = words.filter(({ word }) => !ARTICLES.has(word));
+  if (!inOrder.some(({ isName }) => isName)) return [];
+  const asked = inOrder.flatMap(({ word }, at) => {
+    // A verb may stand between: "how old is Rome".
+    const isBeforeName = inOrder.slice(at + 2, at + 4).some(({ isName }) => isName);
+    const pair = isBeforeName ? ownEntry(ASKED_OF_A_NAME, `${word} ${inOrder[at + 1]?.word}`) : undefined;
+    return [pair, ownEntry(ASKED_OF_A_NAME, word)].filter((phrases) => phrases !== undefined);
+  });
+  return asked.slice(0, 1).map((phrases) => ({ kind: 'subject', wordings: wordingsOf(phrases, PAIR) }));
 }
 
 /** Pairs of neighbouring words that have an entry in the table, such as "smart contract". */
@@ -201,7 +204,7 @@ interface Ranked {
   readonly score: number;
 }
 
-/** A part of the ranked documents, and the number of all. */
+/** A part of the ranked documents, and the number of all of them. */
 export interface RankedPart {
   readonly ranked: readonly Ranked[];
   readonly total: number;
@@ -217,23 +220,22 @@ interface RankOptions {
 
 /** The least share of the query that a document must match. Each concept counts by how rare it is. */
 const MIN_COVERAGE = 0.25;
-/** The least share of the best document's score that a result needs, even when the best document itself is filtered out. */
+/** The least share of the best document's score that a result needs, even when the best one is filtered out. */
 const MIN_OF_BEST = 0.25;
 /** The share of its score that a document keeps when it matches next to nothing of the query. */
 const UNMATCHED_SHARE = 0.15;
 /** A concept that scores half as well as in the best document counts as fully matched. */
 const FULLY_MATCHED = 0.5;
-/** How much a concept counts beside a subject. A general word and a name tell less of what is asked for. */
+/** How much a concept counts. A general word and a name tell less of what is asked for than a subject. */
 const SHARE: Readonly<Record<Concept['kind'], number>> = { subject: 1, general: 0.5, name: 0.5, shape: 1, pair: 1 };
 const DECIMALS = 1000;
-/** The least share of the query's words that a document must have when no document knows one of the subjects. A synonym counts by its weight. */
+/** The least share of the query's words, by weight, that a document needs when no document knows a subject of it. */
 const MIN_WORDS = 0.25;
 
 /**
- * Ranks documents by BM25, the best first; ties keep the list's order. Documents below the floor are left out.
- * Each concept counts with its best wording, so synonyms do not add up.
- * A document that matches more concepts comes before one that matches a single concept often.
- * When no document knows one of the query's subjects, a document must match another subject: "weather forecast" does not find a forecast of fees.
+ * Ranks documents by BM25, the best first; ties keep the list's order. A concept counts with its best wording, so that
+ * synonyms do not add up. Many matched concepts count more than one that is matched often.
+ * When no document knows one of the subjects, another must match: "weather forecast" finds no forecast of fees.
  */
 export function rank(
   index: DiscoveryIndex,
@@ -247,12 +249,11 @@ export function rank(
     const score = scores[id] ?? 0;
     if (score > 0 && score >= floor && passes(id)) all.push({ id, score });
   }
-  // The sort is stable, so the earlier document of the list stays first on equal scores.
   all.sort((a, b) => b.score - a.score);
   return { ranked: all.slice(offset, offset + limit), total: all.length };
 }
 
-/** The score of every document, 0 for one that matches too little. Arrays are dense, because a common word occurs in thousands of documents. */
+/** Every document's score, 0 when it matches too little. Arrays are dense: thousands of documents have a common word. */
 function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64Array {
   const sums = new Float64Array(index.size);
   const covered = new Float64Array(index.size);
@@ -283,7 +284,6 @@ function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Fl
   const found = new Float64Array(index.size);
   let most = 0;
   for (const { phrase, prefix, weight } of wordings) {
-    // Word beginnings are tried only when no full wording matched.
     if (prefix && most > 0) continue;
     const { ids, scores } = index.match(phrase, prefix);
     for (let n = 0; n < ids.length; n++) {
@@ -297,9 +297,8 @@ function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Fl
 }
 
 /**
- * The test of a document's subject. Every document passes while each subject and each name of the query is known to
- * some document, which is the usual case and costs nothing. Otherwise a document must match a subject, and enough of
- * the query's words. The matches are the ones that the scores have asked for.
+ * The test of a document's subject. While some document knows each subject and each name of the query, as usual, every
+ * document passes. Otherwise one must match a subject, and enough of the query's words.
  */
 function subjectTest(index: DiscoveryIndex, concepts: readonly Concept[]): (id: number) => boolean {
   const namings = concepts.map((concept) => ({ concept, matches: namingMatches(index, concept) }));
@@ -321,12 +320,12 @@ function subjectTest(index: DiscoveryIndex, concepts: readonly Concept[]): (id: 
     if (kind === 'name') return matches.length > 0;
     return kind !== 'shape' && kind !== 'pair';
   });
-  // A name that no document knows is a value for a parameter. It counts as one word, however many it has.
+  // A name that no document knows is a parameter's value. It counts as one word, however many it has.
   const wordCount = counted.length + (unknown.includes('name') ? 1 : 0);
   return (id) => subjects[id] === 1 && (words[id] ?? 0) / wordCount >= MIN_WORDS;
 }
 
-/** The matches that show what a document is about, by wording. A word's beginning counts only when no other wording was found. */
+/** The matches, by wording, that show what a document is about. */
 function namingMatches(index: DiscoveryIndex, { wordings }: Concept): { ids: Int32Array; weight: number }[] {
   const matches: { ids: Int32Array; weight: number }[] = [];
   let isFound = false;

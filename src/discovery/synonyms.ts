@@ -1,25 +1,29 @@
-/** Words of a query's form, not of its subject. Words that fit every entry are here too, because everything on sale is an API for data. */
+// The tables by which `ranking.ts` reads a query: words without a subject, synonyms, pairs, and forms of words.
+
+/** Words of a query's form, and words that fit every entry, because everything on sale is an API for data. */
 export const STOP_WORDS: ReadonlySet<string> = new Set(
-  `a about all am an and any are around as at be been between but by can could did do does doing for from get gets getting give gives
-   go going had has have having hello help how i if in into is it its just know let like lot make many me mine more most much my near need
-   new no not now of off on one only or our out over please right show some somebody someone tell than that the their them then there these they this
-   those through to under until up us use using via want was we were what when where which while who whom whose why with without
-   would you your am is s t re ve ll d m should whether
-   anybody anyone api apis data endpoint endpoints service services tool tools provide provides return returns info information`
+  `a about all am an and any are around as at be been between but by can could did do does doing for from get gets
+   getting give gives go going had has have having hello help how i if in into is it its just know let like lot
+   make many me mine more most much my near need new no not now of off on one only or our out over please right
+   show some somebody someone tell than that the their them then there these they this those through to under until
+   up us use using via want was we were what when where which while who whom whose why with without would you your
+   am is s t re ve ll d m should whether anybody anyone api apis data endpoint endpoints service services tool
+   tools provide provides return returns info information`
     .trim()
     .split(/\s+/),
 );
 
 /**
- * Words for an activity, a form, a time or an amount, in the singular. They may be asked of any subject, so that a match of them alone does not answer a
- * question about a subject that nothing on sale knows: "stock price of Apple" is not answered by prices of tokens.
+ * Words for an activity, a form, a time or an amount, in the singular. They may be asked of any subject, so they alone
+ * answer no question about an unknown one: "stock price of Apple" is not answered by prices of tokens.
  */
 export const GENERAL_WORDS: ReadonlySet<string> = new Set(
-  `forecast prediction price cost rate value quote text sentence article page summary image picture photo document file report
-   search find look lookup convert conversion check test read send sent sending write generate create compare calculate calculator estimate show track
-   history historical past future latest newest recent current live today yesterday tomorrow weekend will week month year hour daily weekly day night time date
-   list name number code status result detail fact overview answer question
-   full whole short brief big cheap cheapest best free fast two three first last next`
+  `forecast prediction price cost rate value quote text sentence article page summary image picture photo document
+   file report search find look lookup convert conversion check test read send sent sending write generate create
+   compare calculate calculator estimate show track history historical past future latest newest recent current
+   live today yesterday tomorrow weekend will week month year hour daily weekly day night time date list name
+   number code status result detail fact overview answer question full whole short brief big cheap cheapest best
+   free fast two three first last next`
     .trim()
     .split(/\s+/),
 );
@@ -27,15 +31,15 @@ export const GENERAL_WORDS: ReadonlySet<string> = new Set(
 const ENCYCLOPEDIA = ['encyclopedia', 'wikipedia'];
 const VULNERABILITIES = ['vulnerabilities', 'advisories'];
 
-/** Gives each pair of a word on the left and a word on the right the phrases. */
+/** Gives the phrases to each pair of a word of `left` and a word of `right`. */
 function pairs(left: string, right: string, phrases: readonly string[]): Record<string, readonly string[]> {
   const keys = left.split(' ').flatMap((first) => right.split(' ').map((second) => `${first} ${second}`));
   return Object.fromEntries(keys.map((key) => [key, phrases]));
 }
 
 /**
- * Synonyms: the word or pair of words on the left is also searched as those on the right, at a lower weight.
- * They hold in one direction only. Plurals are looked up by their singular.
+ * The word or pair of words on the left is also searched as those on the right, at a lower weight, and not the other
+ * way. Plurals are looked up by their singular.
  */
 export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   // Chains and money
@@ -254,7 +258,7 @@ export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   x: ['twitter'],
 };
 
-/** What is asked of one named thing, and where it is found: "history of Rome", but not "history of prices". */
+/** What is asked of one named thing, and what has it: "history of Rome", but not "history of prices". */
 export const ASKED_OF_A_NAME: Readonly<Record<string, readonly string[]>> = {
   ...pairs('who', 'is was were wrote invented discovered founded painted composed', ENCYCLOPEDIA),
   ...pairs('what', 'is are was were', ENCYCLOPEDIA),
@@ -271,7 +275,8 @@ export const ASKED_OF_A_NAME: Readonly<Record<string, readonly string[]>> = {
 
 /** Currencies that people name by their code (ISO 4217, the ECB's list). */
 const CURRENCIES =
-  'aud|bgn|brl|cad|chf|cny|czk|dkk|eur|gbp|hkd|huf|idr|ils|inr|isk|jpy|krw|mxn|myr|nok|nzd|php|pln|ron|sek|sgd|thb|try|usd|zar';
+  'aud|bgn|brl|cad|chf|cny|czk|dkk|eur|gbp|hkd|huf|idr|ils|inr|isk|jpy|krw|mxn|myr|nok|nzd|php|pln|ron|sek|sgd|thb|' +
+  'try|usd|zar';
 
 interface Shape {
   readonly form: RegExp;
@@ -280,7 +285,7 @@ interface Shape {
   readonly inPairs: string;
 }
 
-/** Forms of words, and the concepts that are searched too when a word has the form. The first match applies. */
+/** Forms of words, and what is searched too when a word has the form. The first match applies. */
 export const SHAPES: readonly Shape[] = [
   { form: /^0x[0-9a-f]{40}$/i, means: ['address', 'wallet', 'balances'], inPairs: 'address' },
   { form: /^0x[0-9a-f]{64}$/i, means: ['transaction', 'hash', 'status'], inPairs: 'transaction' },
