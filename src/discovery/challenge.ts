@@ -1,102 +1,18 @@
-import { AppError, BadParameter, Unavailable } from '../errors.ts';
+import { BadParameter } from '../errors.ts';
 import { formatUnits } from '../lib/units.ts';
 import { own } from '../lib/untrusted.ts';
-import { ExchangeFailed } from '../upstream/client/failure.ts';
 import { isObject } from './entry.ts';
 
-/** The network and token in which a seller's route must be payable to be listed. */
-export interface Payable {
-  /** CAIP-2. */
-  readonly network: string;
-  /** The USDC contract. */
-  readonly usdc: string;
-}
-
-/** The ways to pay a seller, read from all entries of `accepts`. */
-export interface Terms {
-  readonly rail: 'direct' | 'gateway';
-  readonly priceUsd: string;
-  readonly payTo: string;
-  /**
-   * The price of the same call without the gateway, on our chain. Null when the seller does not take the gateway, or takes nothing else on our chain.
-   */
-  readonly plainPriceUsd: string | null;
-  readonly networks: string[];
-  readonly plainNetworks: string[];
-}
-
-/** Circle's name for a batched payment from a deposit (CIRCLE_BATCHING_NAME of its x402-batching library). */
-const GATEWAY = 'GatewayWalletBatched';
-const USDC_DECIMALS = 6;
-const MAX_ACCEPTS = 50;
-const NETWORK = /^[A-Za-z0-9][\w:.-]{0,63}$/;
-
-interface Offer {
-  readonly network: string;
-  readonly isGateway: boolean;
-  /** Null when the entry is not payable in our USDC on our chain. */
-  readonly ours: { readonly units: bigint; readonly payTo: string } | null;
-}
-
-/** Whether `extra` of an untrusted entry names a batched payment from a deposit. */
-function isGatewayExtra(extra: unknown): boolean {
-  return own(extra, 'name') === GATEWAY;
-}
-
-/** Reads untrusted x402 `accepts` of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
-export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
-  if (!Array.isArray(accepts)) return null;
-  const offers = accepts.slice(0, MAX_ACCEPTS).flatMap((accept) => offerIn(accept, payable) ?? []);
-  const gateway = cheapest(offers.filter(({ isGateway }) => isGateway));
-  const plain = cheapest(offers.filter(({ isGateway }) => !isGateway));
-  const main = gateway ?? plain;
-  if (main === null) return null;
-  const isGateway = gateway !== null;
-  const networksOf = (some: readonly Offer[]) => [...new Set(some.map(({ network }) => network))];
-  const plainNetworks = networksOf(offers.filter((offer) => !offer.isGateway));
-  return {
-    rail: isGateway ? 'gateway' : 'direct',
-    priceUsd: formatUnits(main.units, USDC_DECIMALS),
-    payTo: main.payTo,
-    plainPriceUsd: isGateway && plain ? formatUnits(plain.units, USDC_DECIMALS) : null,
-    networks: networksOf(offers),
-    // A gateway entry leaves our chain out here. The entry's `direct` member says whether our chain can be paid without the gateway.
-    plainNetworks: isGateway ? plainNetworks.filter((network) => network !== payable.network) : plainNetworks,
-  };
-}
-
-function offerIn(accept: unknown, payable: Payable): Offer | null {
-  const network = own(accept, 'network');
-  if (own(accept, 'scheme') !== 'exact' || typeof network !== 'string' || !NETWORK.test(network)) return null;
-  const isGateway = isGatewayExtra(own(accept, 'extra'));
-  return { network, isGateway, ours: network === payable.network ? readAmount(accept, payable.usdc) : null };
-}
-
-/**
- * Reads an amount in base units of USDC. Version 1 calls it `maxAmountRequired`. More than fifteen digits are refused, because no price has so many.
- */
-function readAmount(accept: unknown, usdc: string): Offer['ours'] {
-  const amount = own(accept, 'amount') ?? own(accept, 'maxAmountRequired');
-  const [asset, payTo] = [own(accept, 'asset'), own(accept, 'payTo')];
-  if (typeof asset !== 'string' || asset.toLowerCase() !== usdc.toLowerCase()) return null;
-  if (typeof payTo !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(payTo)) return null;
-  if (typeof amount !== 'string' || !/^\d{1,15}$/.test(amount) || BigInt(amount) === 0n) return null;
-  return { units: BigInt(amount), payTo };
-}
-
-function cheapest(offers: readonly Offer[]): NonNullable<Offer['ours']> | null {
-  const ours = offers.flatMap((offer) => offer.ours ?? []);
-  return ours.reduce<(typeof ours)[number] | null>(
-    (least, next) => (least && least.units <= next.units ? least : next),
-    null,
-  );
-}
+// How a seller's route is paid, from its untrusted 402:
+// 1. `readChallenge` takes the challenge from the answer, as a stock client would;
+// 2. `readOffer` leaves out the entries that such a client could not pay;
+// 3. `readAccepts` reads the terms on our chain from the rest, and from the entries of a catalogue too.
 
 /** A 402's terms as received: untrusted. */
 export interface Challenge {
   readonly version: 1 | 2;
   readonly accepts: readonly unknown[];
-  /** The whole object: from the header, or from the body in version 1. */
+  /** From the header, or from the body in version 1. */
   readonly whole: unknown;
 }
 
@@ -106,9 +22,28 @@ interface ChallengeAnswer {
   read(maxBytes: number): Promise<Buffer>;
 }
 
-/** Version 1 puts its terms into the body. They take a few KiB, with schemas some more. */
+/** In what a seller's route must be payable to be listed. */
+export interface Payable {
+  /** CAIP-2. */
+  readonly network: string;
+  /** The USDC contract. */
+  readonly usdc: string;
+}
+
+/** The ways to pay a seller, from all entries of `accepts`. */
+export interface Terms {
+  readonly rail: 'direct' | 'gateway';
+  readonly priceUsd: string;
+  readonly payTo: string;
+  /** The price on our chain without the gateway. Null when the seller takes no gateway, or nothing else there. */
+  readonly plainPriceUsd: string | null;
+  readonly networks: string[];
+  readonly plainNetworks: string[];
+}
+
+/** Of a body with version 1's terms: a few KiB, with schemas some more. */
 const MAX_BODY_BYTES = 64 * 1024;
-/** Base64 as stock clients accept it. A buyer cannot pay a challenge that its client cannot decode. */
+/** As stock clients accept it: nobody can pay a challenge that its client cannot decode. */
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const ADDRESS = /^0x[0-9a-fA-F]{40}$/;
 const LIGHTNING = /^lnbtc:/;
@@ -118,10 +53,7 @@ const BAD_HEADER = 'its PAYMENT-REQUIRED header is no base64 JSON of x402 versio
 const NO_HEADER = 'its 402 has version 2 of x402 in the body alone; clients look for it in the PAYMENT-REQUIRED header';
 const NEITHER = 'its 402 has neither a PAYMENT-REQUIRED header (x402 version 2) nor a JSON body of x402 version 1';
 
-/**
- * Reads the terms of a 402: version 2 from the PAYMENT-REQUIRED header, version 1 from the body.
- * Throws `unreadable_challenge` when a stock client could not read them either.
- */
+/** Reads version 2 from the PAYMENT-REQUIRED header, version 1 from the body. Throws `unreadable_challenge`. */
 export async function readChallenge({ headers, read }: ChallengeAnswer): Promise<Challenge> {
   const header = headers['payment-required'];
   if (header !== undefined) return challengeOf(BASE64.test(header) ? decode(header) : null, 2, BAD_HEADER);
@@ -147,10 +79,7 @@ function parse(text: string): unknown {
   }
 }
 
-/**
- * The terms of a challenge on our chain. Entries that a stock client could not pay are ignored.
- * Throws `not_payable_here` when no `exact` entry in USDC on our chain is left.
- */
+/** The terms of a challenge on our chain. Throws `not_payable_here` without an `exact` entry in USDC there. */
 export function readOffer({ version, accepts }: Challenge, payable: Payable): Terms {
   const sound = accepts.filter((entry) => own(entry, 'network') !== payable.network || isPayable(entry, version));
   const offer = readAccepts(version === 1 ? sound.map(withoutAmount) : sound, payable);
@@ -164,20 +93,7 @@ export function readOffer({ version, accepts }: Challenge, payable: Payable): Te
   );
 }
 
-/** Whether an entry asks for a Lightning payment. */
-function isLightning(entry: unknown): boolean {
-  return isText(own(entry, 'network'), LIGHTNING);
-}
-
-/** Removes `amount` from a version 1 entry, because clients of version 1 pay `maxAmountRequired`. */
-function withoutAmount(entry: unknown): unknown {
-  return isObject(entry) ? { ...entry, amount: undefined } : entry;
-}
-
-/**
- * Whether a stock client can pay an entry. The amount is in its version's member, a recipient is named, and so is the domain that is signed for: the
- * Gateway's or the token's.
- */
+/** Whether a stock client finds the amount in its version's member, a recipient, and the domain to sign for. */
 function isPayable(entry: unknown, version: 1 | 2): boolean {
   const extra = own(entry, 'extra');
   const method = own(extra, 'assetTransferMethod') ?? 'eip3009';
@@ -189,42 +105,93 @@ function isPayable(entry: unknown, version: 1 | 2): boolean {
   );
 }
 
-/** Whether a seller's value is a text of this form. An object is never turned into one: its own `toString` may be anything. */
+/** Permit2 signs for a contract that every client knows, EIP-3009 for the token's domain, which the entry must name. */
+function isPlain(method: unknown, isNamed: boolean): boolean {
+  return method === 'permit2' || (method === 'eip3009' && isNamed);
+}
+
+/** False for an object: its own `toString` may be anything. */
 function isText(value: unknown, form: RegExp): boolean {
   return typeof value === 'string' && form.test(value);
 }
 
-/** Permit2 signs for a contract that every client knows. EIP-3009 signs for the token's own domain, which the entry must name. */
-function isPlain(method: unknown, isNamed: boolean): boolean {
-  return method === 'permit2' || (method === 'eip3009' && isNamed);
+/** Clients of version 1 pay `maxAmountRequired`. */
+function withoutAmount(entry: unknown): unknown {
+  return isObject(entry) ? { ...entry, amount: undefined } : entry;
+}
+
+function isLightning(entry: unknown): boolean {
+  return isText(own(entry, 'network'), LIGHTNING);
+}
+
+/** Circle's name for a batched payment from a deposit (CIRCLE_BATCHING_NAME of its x402-batching library). */
+const GATEWAY = 'GatewayWalletBatched';
+const USDC_DECIMALS = 6;
+const MAX_ACCEPTS = 50;
+const NETWORK = /^[A-Za-z0-9][\w:.-]{0,63}$/;
+
+interface Offer {
+  readonly network: string;
+  readonly isGateway: boolean;
+  /** Null when the entry is not payable in our USDC on our chain. */
+  readonly ours: { readonly units: bigint; readonly payTo: string } | null;
+}
+
+/** Reads `accepts` of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
+export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
+  if (!Array.isArray(accepts)) return null;
+  const offers = accepts.slice(0, MAX_ACCEPTS).flatMap((accept) => offerIn(accept, payable) ?? []);
+  const gateway = cheapest(offers.filter(({ isGateway }) => isGateway));
+  const plain = cheapest(offers.filter(({ isGateway }) => !isGateway));
+  const main = gateway ?? plain;
+  if (main === null) return null;
+  const isGateway = gateway !== null;
+  const networksOf = (some: readonly Offer[]) => [...new Set(some.map(({ network }) => network))];
+  const plainNetworks = networksOf(offers.filter((offer) => !offer.isGateway));
+  return {
+    rail: isGateway ? 'gateway' : 'direct',
+    priceUsd: formatUnits(main.units, USDC_DECIMALS),
+    payTo: main.payTo,
+    plainPriceUsd: isGateway && plain ? formatUnits(plain.units, USDC_DECIMALS) : null,
+    networks: networksOf(offers),
+    // Without our chain for a gateway entry: its `direct` member says whether it can be paid there plainly.
+    plainNetworks: isGateway ? plainNetworks.filter((network) => network !== payable.network) : plainNetworks,
+  };
+}
+
+function offerIn(accept: unknown, payable: Payable): Offer | null {
+  const network = own(accept, 'network');
+  if (own(accept, 'scheme') !== 'exact' || typeof network !== 'string' || !NETWORK.test(network)) return null;
+  const isGateway = isGatewayExtra(own(accept, 'extra'));
+  return { network, isGateway, ours: network === payable.network ? readAmount(accept, payable.usdc) : null };
+}
+
+function isGatewayExtra(extra: unknown): boolean {
+  return own(extra, 'name') === GATEWAY;
+}
+
+/** An amount in base units of USDC, and who gets it. No price has more than fifteen digits. */
+function readAmount(accept: unknown, usdc: string): Offer['ours'] {
+  const amount = own(accept, 'amount') ?? own(accept, 'maxAmountRequired');
+  const [asset, payTo] = [own(accept, 'asset'), own(accept, 'payTo')];
+  if (typeof asset !== 'string' || asset.toLowerCase() !== usdc.toLowerCase()) return null;
+  if (typeof payTo !== 'string' || !ADDRESS.test(payTo)) return null;
+  if (typeof amount !== 'string' || !/^\d{1,15}$/.test(amount) || BigInt(amount) === 0n) return null;
+  return { units: BigInt(amount), payTo };
+}
+
+function cheapest(offers: readonly Offer[]): NonNullable<Offer['ours']> | null {
+  const ours = offers.flatMap((offer) => offer.ours ?? []);
+  return ours.reduce<(typeof ours)[number] | null>(
+    (least, next) => (least && least.units <= next.units ? least : next),
+    null,
+  );
 }
 
 /** Why a URL is not listed, or why a listed route failed its hourly call. The codes are stable. */
 type RefusalCode = 'https_only' | 'own_origin' | 'no_402' | 'unreadable_challenge' | 'not_payable_here';
 
-/** 400 for a URL that cannot be listed. `detail` tells its seller what to change. */
+/** 400; `detail` tells the seller what to change. */
 export function refusal(code: RefusalCode, detail: string): BadParameter {
   return new BadParameter([{ path: 'url', message: detail }], code);
-}
-
-/** The domain, or the whole market, has as many listings as allowed. A listing must be dropped first. */
-export const HOST_FULL = new AppError(
-  409,
-  'host_full',
-  'The registered domain of this host has as many listings as one may have; all names below it count, also where several owners share it.',
-);
-export const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it accepts.', 3600);
-
-/**
- * Converts a failed call to a named error: 502 for a fault of the seller's server or the network. An error that is named already is returned as it
- * is.
- */
-export function namedFailure(error: unknown, host: string): unknown {
-  if (!(error instanceof ExchangeFailed)) return error;
-  return new AppError(502, codeOf(error), `${host}: ${error.message}`, { cause: error });
-}
-
-function codeOf({ message }: ExchangeFailed): string {
-  if (/timed out/.test(message)) return 'timeout';
-  return /too large|larger than/.test(message) ? 'too_large' : 'unreachable';
 }

@@ -10,6 +10,11 @@ import {
   takeSnapshot,
 } from './search.ts';
 
+// The running search over our own routes, the market and the third-party catalogue:
+// 1. `createDiscovery` indexes what the three list, in memory, and answers searches from that index;
+// 2. a change of the market or the catalogue builds a new index while the old one serves;
+// 3. `createCatalogueJob` reads the catalogue about once an hour, or loads what another process read.
+
 interface DiscoveryOptions {
   /** Our own routes; see `createOwnListings`. */
   readonly own: readonly Listing[];
@@ -25,11 +30,19 @@ interface DiscoveryOptions {
   readonly log: { error(fields: object, message: string): void };
 }
 
-/** The running search. */
+/** The market's listings as the search sees them, in memory. */
+export interface MarketListings {
+  /** Changes when a listing comes, goes or changes its text, but not when it goes offline. */
+  version(): number;
+  listings(): readonly Listing[];
+  /** Whether a listed URL answered its last calls. */
+  isOnline(url: string): boolean;
+}
+
 export interface Discovery {
-  /** Answers from memory. It asks no other host. */
+  /** Answers from memory. Asks no other host. */
   search(params: SearchParams): Promise<SearchResult>;
-  /** The same, with the number of all matching entries, so that a reader can leaf through them. */
+  /** Also has the number of all matching entries, so that a reader can leaf through them. */
   searchPage(params: SearchParams): Promise<SearchPage>;
   /** Resolves when searches see what the sources list now. Cheap when nothing has changed; never rejects. */
   refresh(): Promise<void>;
@@ -41,7 +54,6 @@ export interface Discovery {
 /** The greatest age of our own readiness in an answer. */
 const READY_MS = 5000;
 
-/** Searches our own routes, the market and the third-party catalogue together. */
 export function createDiscovery(options: DiscoveryOptions): Discovery {
   const { market, catalogue, network, clock, log } = options;
   let current: { readonly snapshot: Snapshot; readonly version: string } | null = null;
@@ -49,7 +61,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   const ready = watchReadiness(options.isReady, clock);
   const versionNow = () => `${market.version()}/${catalogue.version()}`;
 
-  /** Builds a new index while the old one serves, then replaces the old one in one step. */
+  /** The old index serves until the new one replaces it, in one step. */
   async function build(): Promise<void> {
     while (current?.version !== versionNow()) {
       const version = versionNow();
@@ -78,7 +90,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
 
   async function searchPage(params: SearchParams): Promise<SearchPage> {
     ready.look();
-    // Rebuilds after a change without waiting, so that a search uses the old index meanwhile. Only searches before the first index wait.
+    // A search after a change uses the old index. Only searches before the first index wait.
     const upToDate = current?.version === versionNow() ? null : refresh();
     if (current === null) await upToDate;
     if (current === null) throw new Error('there is no search index');
@@ -103,13 +115,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   };
 }
 
-/** When the catalogue was last read, in Unix seconds; null before. */
-function readAt({ readAtMs }: Catalogue): number | null {
-  const ms = readAtMs();
-  return ms === null ? null : Math.floor(ms / 1000);
-}
-
-/** Keeps the last known readiness. When a search asks for it and it is old, it is read again in the background. */
+/** The last known readiness. When it is old, a look reads it again in the background. */
 function watchReadiness(isReady: () => Promise<boolean>, clock: Clock) {
   let seen = false;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -132,11 +138,17 @@ function watchReadiness(isReady: () => Promise<boolean>, clock: Clock) {
   };
 }
 
+/** In Unix seconds; null before the first read. */
+function readAt({ readAtMs }: Catalogue): number | null {
+  const ms = readAtMs();
+  return ms === null ? null : Math.floor(ms / 1000);
+}
+
 interface CatalogueJobOptions {
   readonly catalogue: Catalogue;
   /** Whether this process reads the catalogue now. Otherwise it loads what another process stored. */
   reads(): boolean;
-  /** Called when the copy has changed. Must not reject. */
+  /** The copy has changed. Must not reject. */
   readonly onChange: () => Promise<void>;
   readonly clock: Clock;
   /** A random number from 0 to 1. */
@@ -146,14 +158,14 @@ interface CatalogueJobOptions {
 const HOUR_MS = 3_600_000;
 /** How often the job looks for a newer stored copy and checks whether a read is due. */
 const TICK_MS = 30_000;
-/** The first read of a fresh process waits this long, so that chain providers and buyers come first. */
+/** A fresh process waits this long, so that chain providers and buyers come first. */
 const FIRST_MS = 5000;
-/** A failed read is tried again after this time, then after twice as long, and so on up to an hour. */
+/** The wait after a failed read. It doubles with each further one, up to an hour. */
 const RETRY_MS = 300_000;
-/** Reads vary by this share of the interval, so that they do not stay on the full hour, when most timers fire. */
+/** Reads vary by this share of the interval, so that they leave the full hour, when most timers fire. */
 const JITTER = 0.05;
 
-/** Reads the catalogue about once an hour. It counts from the stored copy, so that restarts do not ask more often. */
+/** The hour counts from the stored copy, so that restarts do not ask more often. */
 export function createCatalogueJob({ catalogue, reads, onChange, clock, random = Math.random }: CatalogueJobOptions) {
   const ended = new AbortController();
   let running: Promise<void> | null = null;
@@ -192,7 +204,7 @@ export function createCatalogueJob({ catalogue, reads, onChange, clock, random =
     start(): void {
       running ??= loop();
     },
-    /** Aborts the current read and returns when none runs any more. Safe to call at any time and more than once. */
+    /** Aborts the current read and returns when none runs. Safe at any time and more than once. */
     async stop(): Promise<void> {
       ended.abort(new Error('the catalogue is no longer read'));
       await running;
@@ -200,15 +212,4 @@ export function createCatalogueJob({ catalogue, reads, onChange, clock, random =
   };
 }
 
-/** The search's view of the market's listings, which the market implements. All of it is in memory. */
-export interface MarketListings {
-  /** A number that changes when a listing comes, goes or changes its text. `online` does not count, because `isOnline` reads it. */
-  version(): number;
-  /** The current listings. */
-  listings(): readonly Listing[];
-  /** Whether a listed URL answered its last calls. */
-  isOnline(url: string): boolean;
-}
-
-/** A market without listings. */
 export const NO_LISTINGS: MarketListings = { version: () => 0, listings: () => [], isOnline: () => false };

@@ -5,19 +5,25 @@ import { own, ownKeys, plainText } from '../lib/untrusted.ts';
 import type { CatalogueStore } from '../store/ports/catalogue.ts';
 import type { Upstream } from '../upstream/client/client.ts';
 import { type Payable, readAccepts } from './challenge.ts';
-import { readBody, readParams } from './description.ts';
-import { type Listing, listingSchema, readListedUrl } from './entry.ts';
+import { methodOf, readBody, readParams } from './description.ts';
+import { isObject, type Listing, listingSchema, readListedUrl } from './entry.ts';
 
-/** The third-party catalogue as the search reads it: a copy in memory. */
+// The third-party catalogue of paid services, as a copy of the entries that are payable on our chain:
+// 1. `readPages` reads it page by page, at most one request a second;
+// 2. `readCatalogueItem` maps an item of any known shape to a listing;
+// 3. a read that fails, or that suddenly lists much less, changes nothing;
+// 4. the copy is stored, so that it survives restarts and serves other processes.
+
+/** The copy in memory. */
 export interface Catalogue {
-  /** A number that changes with every change of the copy. */
+  /** Changes with every change of the copy. */
   version(): number;
   listings(): readonly Listing[];
-  /** Unix milliseconds of the last complete read; null before the first. */
+  /** Of the last complete read, in Unix milliseconds; null before the first. */
   readAtMs(): number | null;
   /** Takes the stored copy when it is newer than the one in memory. Never rejects. */
   load(): Promise<void>;
-  /** Reads the catalogue once. True when the copy was renewed. A read that fails or looks wrong changes nothing and is logged. Never rejects. */
+  /** True when the copy was renewed. A read that fails or looks wrong is logged. Never rejects. */
   read(signal: AbortSignal): Promise<boolean>;
 }
 
@@ -30,33 +36,22 @@ interface CatalogueOptions {
   readonly log: { warn(fields: object, message: string): void };
 }
 
-/** All chains together had about 1,200 entries in September 2026. */
-const MAX_ENTRIES = 5000;
-/** The most JSON that goes into memory, the index and the ledger's file. */
-const MAX_BYTES = 8 * 1024 * 1024;
-/** A catalogue that loses more than nine tenths of its entries at once has probably failed itself, so the read is not believed at first. */
-const LEAST_SHARE = 0.1;
-/** A shrunken catalogue is believed after this time, which is longer than an outage. */
-const BELIEVED_AFTER_MS = 24 * 3_600_000;
-
-const stored = z.array(listingSchema);
-
-/** Used when no catalogue is configured. It lists nothing and reads nothing. */
-export const NO_CATALOGUE: Catalogue = {
-  version: () => 0,
-  listings: () => [],
-  readAtMs: () => null,
-  load: async () => {},
-  read: async () => false,
-};
-
-/** The entries in memory, and when they were read. */
 interface Copy {
   readonly readAtMs: number;
   readonly listings: readonly Listing[];
 }
 
-/** Reads a catalogue of paid services and keeps the entries that are payable on our chain. The last good copy survives failures and restarts. */
+/** All chains together had about 1,200 entries in September 2026. */
+const MAX_ENTRIES = 5000;
+/** The most JSON that goes into memory, the index and the ledger's file. */
+const MAX_BYTES = 8 * 1024 * 1024;
+/** A catalogue that loses more than nine tenths of its entries at once has probably failed itself. */
+const LEAST_SHARE = 0.1;
+/** A shrunken catalogue is believed after this time: longer than an outage. */
+const BELIEVED_AFTER_MS = 24 * 3_600_000;
+
+const stored = z.array(listingSchema);
+
 export function createCatalogue(options: CatalogueOptions): Catalogue {
   const { payable, store, clock, log } = options;
   let copy: Copy | null = null;
@@ -79,7 +74,7 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
     }
   }
 
-  /** A copy that cannot be stored is still searched. The next read stores its own. */
+  /** A copy that cannot be stored is searched all the same. The next read stores its own. */
   async function save(readAt: number, listings: readonly Listing[]): Promise<void> {
     try {
       await store.save({ readAt, entries: JSON.stringify(listings) });
@@ -114,12 +109,18 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
   };
 }
 
-/** The entries of a stored copy. Entries of another chain are left out. Throws when it is malformed. */
+/** A stored copy without the entries of another chain. Throws when it is malformed. */
 function parseStored(entries: string, { network }: Payable): Listing[] {
   return stored.parse(JSON.parse(entries)).filter(({ entry }) => entry.network === network);
 }
 
-/** Every entry that is payable on our chain. `isCut` is true when there were more than the limits allow. */
+/** Whether a read is more likely a failure than the truth. */
+function isDoubtful(copy: Copy | null, entries: number, nowMs: number): boolean {
+  if (copy === null || nowMs - copy.readAtMs > BELIEVED_AFTER_MS) return false;
+  return copy.listings.length > 0 && entries < copy.listings.length * LEAST_SHARE;
+}
+
+/** `isCut`: there were more entries than the limits allow. */
 async function readAll(
   { upstream, url, payable, clock }: Omit<CatalogueOptions, 'store' | 'log'>,
   signal: AbortSignal,
@@ -139,18 +140,21 @@ async function readAll(
   }
 }
 
-/** Whether a read is more likely a failure than the truth. */
-function isDoubtful(copy: Copy | null, entries: number, nowMs: number): boolean {
-  if (copy === null || nowMs - copy.readAtMs > BELIEVED_AFTER_MS) return false;
-  return copy.listings.length > 0 && entries < copy.listings.length * LEAST_SHARE;
+interface PagesOptions {
+  readonly upstream: Upstream;
+  /** Its own query is kept; paging and the network are added. */
+  readonly url: string;
+  /** CAIP-2. A catalogue may ignore it, so the caller filters the items again. */
+  readonly network: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
 }
 
-/** The most items that Circle's catalogue returns per page. When a catalogue returns fewer, the next offset follows from what it returned. */
+/** The most items that Circle's catalogue returns per page. The next offset follows from what a page returned. */
 const PAGE = 200;
 /** 25 pages of 200. Circle listed 1,162 entries in September 2026, over all chains. */
 const MAX_PAGES = 25;
 const PAGE_BYTES = 4 * 1024 * 1024;
-/** At most one request per second, so that no catalogue is overloaded. */
 const PAUSE_MS = 1000;
 
 /** Circle and most others say `items`; Coinbase's search says `resources`. */
@@ -165,19 +169,9 @@ const pageSchema = z
   })
   .refine(({ items, resources }) => items !== undefined || resources !== undefined, 'neither items nor resources');
 
-interface PagesOptions {
-  readonly upstream: Upstream;
-  /** The catalogue's URL. Its own query is kept; paging and the network are added. */
-  readonly url: string;
-  /** CAIP-2. A catalogue may ignore it, so the caller filters the items again. */
-  readonly network: string;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-}
-
 /**
- * Yields a catalogue's items page by page, as untrusted JSON, up to the end or to 25 pages. Returns true when the catalogue goes on after that.
- * Rejects when any page cannot be read, because a part of a catalogue must not pass for the whole.
+ * Yields untrusted items, a page at a time. Returns whether the catalogue goes on after 25 pages. Rejects when any page
+ * cannot be read, because a part of a catalogue must not pass for the whole.
  */
 async function* readPages(options: PagesOptions): AsyncGenerator<readonly unknown[], boolean> {
   const { upstream, clock, signal } = options;
@@ -189,7 +183,7 @@ async function* readPages(options: PagesOptions): AsyncGenerator<readonly unknow
     if (page === null) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
     const items = page.items ?? page.resources ?? [];
     const first = JSON.stringify(items[0]);
-    // The end, or a catalogue that ignores paging and repeats its first page.
+    // The end, or a catalogue that ignores paging and repeats itself.
     if (items.length === 0 || firstItems.has(first)) return false;
     firstItems.add(first);
     yield items;
@@ -215,9 +209,8 @@ const MAX_KEYWORDS = 400;
 const MAX_TAGS = 20;
 
 /**
- * Maps one item of a catalogue to a listing. Null when it is not payable on our chain, has no usable address, or has a method other than GET and
- * POST.
- * Reads Circle's shape, Coinbase's and x402 version 1's. All of it is untrusted text.
+ * Maps an untrusted item of Circle's shape, Coinbase's or x402 version 1's to a listing. Null when it is not payable on
+ * our chain, has no usable address, or a method other than GET and POST.
  */
 export function readCatalogueItem(item: unknown, payable: Payable): Listing | null {
   const accepts = own(item, 'accepts');
@@ -230,7 +223,8 @@ export function readCatalogueItem(item: unknown, payable: Payable): Listing | nu
   const bazaar = own(own(own(item, 'extensions'), 'bazaar'), 'info');
   const schema = own(first, 'outputSchema');
   const input = [own(metadata, 'input'), own(bazaar, 'input'), own(schema, 'input')].find(isObject);
-  const method = readMethod(own(metadata, 'method') ?? own(input, 'method'));
+  // Without a method the known catalogues mean GET.
+  const method = methodOf(own(metadata, 'method') ?? own(input, 'method') ?? 'GET');
   if (method === null) return null;
   const text = (max: number, ...candidates: unknown[]) =>
     candidates.map((one) => plainText(one, max)).find((one) => one !== '') ?? '';
@@ -268,14 +262,7 @@ export function readCatalogueItem(item: unknown, payable: Payable): Listing | nu
   };
 }
 
-/** A missing method means GET in the known catalogues. */
-function readMethod(method: unknown): 'GET' | 'POST' | null {
-  if (method === undefined || method === null) return 'GET';
-  const named = typeof method === 'string' ? method.toUpperCase() : '';
-  return named === 'GET' || named === 'POST' ? named : null;
-}
-
-/** Search keywords: the tags, the provider's description of itself, and the names of the answer's members. */
+/** The tags, the provider's description of itself, and the names of the answer's members. */
 function keywordsOf(item: unknown, provider: unknown, output: unknown): string {
   const tags = [own(provider, 'tags'), own(item, 'tags')].find(Array.isArray) ?? [];
   const members = ownKeys(own(output, 'properties')) ?? [];
@@ -283,6 +270,11 @@ function keywordsOf(item: unknown, provider: unknown, output: unknown): string {
   return words.filter((word) => typeof word === 'string').join(' ');
 }
 
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
+/** Used when no catalogue is configured. It lists nothing and reads nothing. */
+export const NO_CATALOGUE: Catalogue = {
+  version: () => 0,
+  listings: () => [],
+  readAtMs: () => null,
+  load: async () => {},
+  read: async () => false,
+};

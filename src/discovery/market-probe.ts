@@ -1,4 +1,5 @@
-import { NotFound } from '../errors.ts';
+import { AppError, NotFound } from '../errors.ts';
+import { ExchangeFailed } from '../upstream/client/failure.ts';
 import {
   askThirdParty,
   MAX_REDIRECTS,
@@ -6,9 +7,12 @@ import {
   type ThirdPartyOptions,
 } from '../upstream/guard/follow.ts';
 import { hostOf } from '../upstream/guard/guard.ts';
-import { namedFailure, type Payable, readChallenge, readOffer, refusal, type Terms } from './challenge.ts';
+import { type Payable, readChallenge, readOffer, refusal, type Terms } from './challenge.ts';
 import { type Description, describeChallenge } from './description.ts';
 import type { Entry } from './entry.ts';
+
+// An unpaid call to a seller, as a buyer's first request is, and the documents of its origin. The market calls a
+// submitted URL by `find`, the schedule a listed one by `call`.
 
 /** A seller's answer to an unpaid call. */
 export interface Seen {
@@ -27,14 +31,14 @@ interface CallOptions {
 }
 
 /**
- * Calls sellers without a payment, as a buyer's first request does. Failures are named errors.
+ * Calls sellers. Failures are named errors.
  * BadParameter: `https_only`, `own_origin`, `url_not_public`, `no_402`, `unreadable_challenge`, `not_payable_here`.
  * NotFound: `host_not_found`. 502: `timeout`, `too_large`, `unreachable`.
  */
 export interface Caller {
-  /** Finds the route behind a URL. It follows redirects, and tries a POST when a GET is answered with 404 or 405. */
+  /** Finds the route behind a URL: follows redirects, and tries a POST when a GET is answered 404 or 405. */
   find(url: URL, options: CallOptions): Promise<Seen>;
-  /** Sends exactly one request to a known route. A redirect is a failure, because a listed route answers at its own URL. */
+  /** Sends one request to a known route. A redirect is a failure, because a listed route answers at its own URL. */
   call(url: URL, method: Entry['method'], options: CallOptions): Promise<Seen>;
   /** Reads a JSON document of an origin. Null when there is none, for any reason. */
   readJson(url: URL, maxBytes: number, options: CallOptions): Promise<unknown>;
@@ -45,17 +49,17 @@ interface CallerOptions extends ThirdPartyOptions {
   readonly publicOrigin: string;
 }
 
-/** Asks for JSON, so that a seller that also serves pages for people does not send one. */
+/** For JSON, because a seller may also serve pages for people. */
 const ACCEPT = 'application/json, */*;q=0.1';
-/** A POST with an empty object. A seller demands payment before it checks the body; a route that does not is not listed. */
+/** A POST's. A seller demands payment before it checks the body; a route that does not is not listed. */
 const EMPTY_BODY = '{}';
 
-/** Makes the caller of third parties' routes. It keeps no state between calls. */
+/** Makes a caller that keeps no state between calls. */
 export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerOptions): Caller {
   const ownHost = new URL(publicOrigin).host;
   const isTestHost = (url: URL) => fetchOptions.dial.testHosts?.has(hostOf(url)) ?? false;
 
-  /** Refuses our own host, then plain http (except test hosts), then a host over its limit. The address guard runs after this, on every redirect. */
+  /** Runs before the address guard, on every redirect too. Only a test host may use plain http. */
   function checkUrl(url: URL, limitHost: CallOptions['limitHost']): void {
     if (url.host === ownHost) throw refusal('own_origin', 'our own routes are listed already');
     if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isTestHost(url))) {
@@ -64,7 +68,6 @@ export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerO
     limitHost?.(hostOf(url));
   }
 
-  /** Returns the route's terms, or the status of an answer that demands no payment. */
   async function ask(
     url: URL,
     method: Entry['method'],
@@ -106,7 +109,7 @@ export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerO
   };
 }
 
-/** Reads an answer's terms, or returns its status when it demands no payment. */
+/** An answer's terms, or its status when it demands no payment. */
 async function readSeen(answer: ThirdPartyAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
   const { status, url, latencyMs } = answer;
   if (status !== 402) return status;
@@ -118,4 +121,15 @@ async function readSeen(answer: ThirdPartyAnswer, method: Entry['method'], payab
 function requirePriced(seen: Seen | number): Seen {
   if (typeof seen !== 'number') return seen;
   throw refusal('no_402', `an unpaid call must be answered 402; it answers ${seen}`);
+}
+
+/** A failed call as a named error: 502 for a fault of the seller's server or the network. Other errors stay. */
+function namedFailure(error: unknown, host: string): unknown {
+  if (!(error instanceof ExchangeFailed)) return error;
+  return new AppError(502, codeOf(error), `${host}: ${error.message}`, { cause: error });
+}
+
+function codeOf({ message }: ExchangeFailed): string {
+  if (/timed out/.test(message)) return 'timeout';
+  return /too large|larger than/.test(message) ? 'too_large' : 'unreachable';
 }

@@ -1,25 +1,23 @@
-import { BadParameter, TooMany, Unavailable } from '../errors.ts';
+import { AppError, BadParameter, TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/windows.ts';
-import type { MarketStore, StoredListing } from '../store/ports/market.ts';
+import type { MarketChanges, MarketStore, StoredListing } from '../store/ports/market.ts';
 import { createHostLimit, createLimiter, LimiterFull } from '../upstream/client/limiter.ts';
 import { requirePublicUrl } from '../upstream/guard/guard.ts';
-import { HOST_FULL, MARKET_FULL } from './challenge.ts';
 import { type Description, describeOpenApi, describeWellKnown, isComplete, joinDescriptions } from './description.ts';
-import { type Entry, placeOf, readListedUrl } from './entry.ts';
-import {
-  afterAnswer,
-  createMarketCopy,
-  type KnownListing,
-  listingOf,
-  type MarketCopy,
-  marketDomain,
-  readStored,
-  relist,
-} from './market-listing.ts';
+import type { MarketListings } from './discovery.ts';
+import { type Entry, type Listing, placeOf, readListedUrl } from './entry.ts';
+import { type KnownListing, listingOf, marketDomain, readStored, relist } from './market-listing.ts';
 import type { Caller } from './market-probe.ts';
+import { afterAnswer } from './market-schedule.ts';
 
-/** The limits of the market; see the configuration. */
+// The market: other sellers' routes, submitted by anyone and listed when they can be paid here. A submission:
+// 1. the URL's form is checked, and the client's submissions are counted;
+// 2. the URL is called without a payment, and its 402 read;
+// 3. the documents of its origin complete the description;
+// 4. the listing is stored, new or updated, within the limits of its domain and of the market.
+// Searches and pages read a copy in memory, which takes every process's changes from the store.
+
 export interface MarketLimits {
   readonly probeIntervalMs: number;
   /** Submissions of one client per hour; 0 is off. */
@@ -28,21 +26,30 @@ export interface MarketLimits {
   readonly maxPerHost: number;
 }
 
-/** The listings that third parties submitted, and the function that submits one. */
 export interface Market extends MarketCopy {
   /**
    * Calls a URL and lists it when it can be paid here. A URL that is listed already is updated.
-   * Throws a Caller's errors, BadParameter for text that is no URL, 409 `host_full`, 429 `submit_limited` or `host_limited`, 503 `market_full` or
-   * `market_busy`.
+   * Throws a Caller's errors, BadParameter for text that is no URL, 409 `host_full`, 429 `submit_limited` or
+   * `host_limited`, 503 `market_full` or `market_busy`.
    */
   submit(
     url: unknown,
     client: string,
     signal?: AbortSignal,
   ): Promise<{ readonly isNew: boolean; readonly listed: KnownListing }>;
-  /** Keeps the copy in memory current with other processes' writes. Returns when the copy equals the store. */
+  /** Keeps the copy current. Returns when it equals the store. */
   start(): Promise<void>;
   stop(): Promise<void>;
+}
+
+/** The market in memory. */
+interface MarketCopy extends MarketListings {
+  /** Takes the changes from the store, whichever process wrote them. Cheap while there are none. */
+  refresh(): Promise<void>;
+  /** The copy's revision in the store. It changes with every write. */
+  revision(): number;
+  /** All listings: those that are online first, then the newest. */
+  all(): readonly KnownListing[];
 }
 
 interface MarketOptions {
@@ -59,12 +66,11 @@ interface MarketOptions {
 const REFRESH_MS = 5000;
 /** Requests per minute that all submissions together send to one host. */
 const HOST_PER_MINUTE = 20;
-/** Submissions that run at the same time. The next two constants limit how many wait, and how long. */
+/** Submissions that run at the same time, that wait, and how long they wait. */
 const MAX_RUNNING = 8;
 const MAX_WAITING = 32;
 const WAIT_MS = 5000;
 
-/** Makes the market over its store. Only `caller` sends requests to sellers. */
 export function createMarket(options: MarketOptions): Market {
   const { store, limits, clock, log } = options;
   const copy = createMarketCopy(store, (place, error) => log.error({ place, err: error }, 'a listing cannot be read'));
@@ -110,13 +116,47 @@ export function createMarket(options: MarketOptions): Market {
   };
 }
 
-/** Calls a URL and stores the route that it sells. Returns the route's place and whether it is new. Throws what `submit` throws. */
+/** The URL as it will be listed. Throws BadParameter for a fault of its form, and sends no request. */
+function requireAddress(value: unknown): string {
+  const parsed = typeof value === 'string' ? URL.parse(value.trim()) : null;
+  if (typeof value !== 'string' || parsed === null)
+    throw new BadParameter([{ path: 'url', message: 'the URL of a priced route' }]);
+  requirePublicUrl(parsed);
+  return addressOf(value.trim());
+}
+
+function addressOf(text: string): string {
+  const listed = readListedUrl(text);
+  if (listed !== null) return listed.url;
+  const message =
+    'a URL of at most 1000 characters with a host name, and nothing in it that must be escaped but {placeholders}';
+  throw new BadParameter([{ path: 'url', message }]);
+}
+
+const HOUR_MS = 3_600_000;
+
+/**
+ * Counts a client's submissions in the hour that its first one begins. Throws TooMany above the limit, four times as
+ * high for an IPv6 /48. Each submission makes us call another operator's server several times. 0 is off.
+ */
+function createSubmitLimit(perHour: number, clock: Clock): (client: string) => void {
+  const windows = openClientWindows(() => createMinuteWindows(clock, MAX_CLIENTS, HOUR_MS), 'submissions');
+  return (client) => {
+    if (perHour === 0) return;
+    const { of, limit, left, resetSeconds } = countClient(perHour, windows, client);
+    if (left >= 0) return;
+    const whose = of === 'site' ? 'One /48 network' : 'One client';
+    throw new TooMany('submit_limited', `${whose} may submit ${limit} addresses an hour.`, resetSeconds);
+  };
+}
+
+/** Calls a URL and stores the route that it sells. Throws what `submit` throws. */
 type Submission = (text: string, signal: AbortSignal) => Promise<{ readonly isNew: boolean; readonly place: string }>;
 
 function createSubmission({ store, caller, network, limits, clock }: MarketOptions): Submission {
   const limitHost = createHostLimit(HOST_PER_MINUTE, clock);
 
-  /** A listed place is called under its listed URL while it is online. So a third party cannot replace the listed URL's query by another one. */
+  /** Calls a listed place under its listed URL while it is online, so that no third party can replace its query. */
   async function find(text: string, known: StoredListing | null, signal: AbortSignal) {
     const at = async (address: string) => {
       const seen = await caller.find(new URL(address), { limitHost, signal });
@@ -158,62 +198,101 @@ function createSubmission({ store, caller, network, limits, clock }: MarketOptio
   };
 }
 
-/** Returns the URL as it will be listed. Throws BadParameter for a fault of its form. No request is sent. */
-function requireAddress(value: unknown): string {
-  const parsed = typeof value === 'string' ? URL.parse(value.trim()) : null;
-  if (typeof value !== 'string' || parsed === null)
-    throw new BadParameter([{ path: 'url', message: 'the URL of a priced route' }]);
-  requirePublicUrl(parsed);
-  return addressOf(value.trim());
-}
-
-function addressOf(text: string): string {
-  const listed = readListedUrl(text);
-  if (listed !== null) return listed.url;
-  const message =
-    'a URL of at most 1000 characters with a host name, and nothing in it that must be escaped but {placeholders}';
-  throw new BadParameter([{ path: 'url', message }]);
-}
-
-const HOUR_MS = 3_600_000;
-
-/**
- * Counts a client's submissions per hour; the hour begins with the client's first one. Throws TooMany above the limit, or above four times the limit
- * for an IPv6 /48.
- * The limit exists because each submission makes us call another operator's server several times. 0 is off.
- */
-function createSubmitLimit(perHour: number, clock: Clock): (client: string) => void {
-  const windows = openClientWindows(() => createMinuteWindows(clock, MAX_CLIENTS, HOUR_MS), 'submissions');
-  return (client) => {
-    if (perHour === 0) return;
-    const { of, limit, left, resetSeconds } = countClient(perHour, windows, client);
-    if (left >= 0) return;
-    const whose = of === 'site' ? 'One /48 network' : 'One client';
-    throw new TooMany('submit_limited', `${whose} may submit ${limit} addresses an hour.`, resetSeconds);
-  };
-}
+/** A listing must be dropped before another one finds room. */
+const HOST_FULL = new AppError(
+  409,
+  'host_full',
+  'The registered domain of this host has as many listings as one may have; all names below it count, ' +
+    'also where several owners share it.',
+);
+const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it accepts.', 3600);
 
 /** Large services describe hundreds of routes in one file. */
 const MAX_OPENAPI_BYTES = 2 * 1024 * 1024;
 const MAX_WELL_KNOWN_BYTES = 512 * 1024;
 
-/** The options of a request for a document. */
-type Asking = Parameters<Caller['readJson']>[2];
-
 /**
- * Completes a 402's description from the documents of its origin. Each is read only while something is missing.
- * The order is the OpenAPI document, then /.well-known/x402. A missing or unusable document counts as one that says nothing.
+ * Completes a 402's description from the OpenAPI document of its origin, then from /.well-known/x402 while something is
+ * missing. A missing or unusable document counts as one that says nothing.
  */
 async function completeDescription(
   challenged: Description,
   { url, method }: { url: URL; method: Entry['method'] },
   caller: Pick<Caller, 'readJson'>,
-  asking: Asking,
+  asking: Parameters<Caller['readJson']>[2],
 ): Promise<Description> {
-  // No description has a name before this read, because the protocol has none for a route.
+  // Always read, because the protocol has no name for a route.
   const openApi = await caller.readJson(new URL('/openapi.json', url), MAX_OPENAPI_BYTES, asking);
   const described = joinDescriptions(challenged, describeOpenApi(openApi, url, method));
   if (isComplete(described)) return described;
   const wellKnown = await caller.readJson(new URL('/.well-known/x402', url), MAX_WELL_KNOWN_BYTES, asking);
   return joinDescriptions(described, describeWellKnown(wellKnown, url, method));
+}
+
+interface Held {
+  readonly text: string;
+  readonly known: KnownListing;
+}
+
+/** A copy as new as its last refresh. A row that cannot be parsed is left out and passed to `onUnreadable`. */
+function createMarketCopy(
+  store: Pick<MarketStore, 'changesSince'>,
+  onUnreadable: (place: string, error: unknown) => void,
+): MarketCopy {
+  let held = new Map<string, Held>();
+  let sorted: readonly KnownListing[] = [];
+  let listed: readonly Listing[] = [];
+  let online = new Set<string>();
+  let revision = 0;
+  let version = 0;
+
+  function parseOrReport(row: StoredListing): Held | undefined {
+    try {
+      return { text: row.listing, known: readStored(row) };
+    } catch (error) {
+      onUnreadable(row.place, error);
+      return undefined;
+    }
+  }
+
+  function merge({ places, changed }: MarketChanges): Map<string, Held> {
+    const rows = new Map(changed.map((row) => [row.place, row]));
+    const next = new Map<string, Held>();
+    for (const place of places) {
+      const row = rows.get(place);
+      const one = row ? parseOrReport(row) : held.get(place);
+      if (one) next.set(place, one);
+    }
+    return next;
+  }
+
+  return {
+    async refresh() {
+      const changes = await store.changesSince(revision);
+      // A concurrent refresh may have read a newer revision already.
+      if (changes === null || changes.revision < revision) return;
+      const before = held;
+      held = merge(changes);
+      revision = changes.revision;
+      sorted = [...held.values()].map(({ known }) => known).sort(byStanding);
+      online = new Set(sorted.flatMap(({ listing, offlineAt }) => (offlineAt === null ? [listing.entry.url] : [])));
+      if (saysTheSame(before, held)) return;
+      listed = sorted.map(({ listing }) => listing);
+      version += 1;
+    },
+    revision: () => revision,
+    all: () => sorted,
+    version: () => version,
+    listings: () => listed,
+    isOnline: (url) => online.has(url),
+  };
+}
+
+function saysTheSame(before: ReadonlyMap<string, Held>, now: ReadonlyMap<string, Held>): boolean {
+  return before.size === now.size && [...now].every(([place, { text }]) => before.get(place)?.text === text);
+}
+
+function byStanding(a: KnownListing, b: KnownListing): number {
+  const away = Number(a.offlineAt !== null) - Number(b.offlineAt !== null);
+  return away || b.listedAt - a.listedAt || (a.place < b.place ? -1 : 1);
 }

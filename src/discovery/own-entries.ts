@@ -2,10 +2,11 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import type { Listing } from './entry.ts';
 
-/** This route always fails, so searches do not offer it. */
+// Our own routes as listings: those that are sold for USDC, each once, from the catalogue alone and in its order.
+
+/** It always fails, so searches do not offer it. */
 const NOT_OFFERED = '/selftest/fail';
 
-/** One parameter as documents describe it. */
 interface ParamDoc {
   readonly name: string;
   readonly required: boolean;
@@ -13,13 +14,8 @@ interface ParamDoc {
   readonly schema: Record<string, unknown>;
 }
 
-/** The data families by which our routes are listed, by the first segment of a path. A segment that is not here is its own family. */
-const FAMILY: Record<string, string> = {
-  fees: 'network',
-  deploys: 'network',
-  rpc: 'network',
-  fx: 'network',
-};
+/** The category by the first segment of a path. A segment that is not here is its own category. */
+const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
 
 interface OwnEntriesOptions {
   readonly catalogue: readonly Endpoint<never>[];
@@ -27,13 +23,12 @@ interface OwnEntriesOptions {
   readonly network: string;
   readonly payTo: string;
   readonly publicOrigin: string;
-  /** How an endpoint that is sold in USDC is paid: plainly, from a deposit with the Gateway, or over a channel. */
+  /** How it is paid: plainly, from a deposit with the Gateway, or over a channel. */
   railOf(endpoint: Endpoint<never>): 'direct' | 'gateway' | 'channel';
-  /** The function that describes parameters in the documents, so that the search describes the same ones. */
+  /** That of the documents, so that the search describes the same parameters. */
   describeParams(endpoint: Endpoint<never>): readonly ParamDoc[];
 }
 
-/** Lists the routes that are sold for USDC, each once, from the catalogue alone and in its order. */
 export function createOwnListings(options: OwnEntriesOptions): Listing[] {
   return entriesOn(options.catalogue, 'paid')
     .filter(({ path }) => path !== NOT_OFFERED)
@@ -74,10 +69,11 @@ function describeParam({ name, required, description, schema }: ParamDoc): Listi
   return { name, in: 'query', type: String(schema.type ?? 'string'), description, required, example };
 }
 
-/** Words that people use for our routes, by path. They are searched besides the catalogue's texts, as sellers' tags are. */
+/** Words that people use for our routes. They are searched besides the catalogue's texts, as sellers' tags are. */
 export const OWN_TAGS: Readonly<Record<string, string>> = {
   '/fees/forecast':
-    'gas price prediction outlook, fees going up or down, rising, falling, cheap or expensive, in the next hour, when to send',
+    'gas price prediction outlook, fees going up or down, rising, falling, cheap or expensive, in the next hour, ' +
+    'when to send',
   '/fees/estimate': 'gas calculator, cost of sending a transaction in dollars',
   '/deploys/history': 'new smart contracts, created, launched, deployed, deployers, today, recently',
   '/rpc/health': 'blockchain node status, down, outage, uptime, fastest provider, monitoring',
@@ -89,11 +85,13 @@ export const OWN_TAGS: Readonly<Record<string, string>> = {
   '/web/extract':
     'scrape, scraper, reader mode, readable article without ads, website content, html to text, url to text',
   '/web/check':
-    'is a website up or down, uptime monitor, follow redirects of a short link, hsts, csp, ssl certificate expiry, server speed',
+    'is a website up or down, uptime monitor, follow redirects of a short link, hsts, csp, ssl certificate expiry, ' +
+    'server speed',
   '/packages/npm': 'javascript library, node module, typescript, package manager',
   '/packages/pypi': 'python library, python version, pip install, module',
   '/packages/vulns':
-    'CVE lookup, security holes, vulnerability, exploit, malware, dependency audit, npm, pypi, go, rust, maven, rubygems, nuget, packagist',
+    'CVE lookup, security holes, vulnerability, exploit, malware, dependency audit, ' +
+    'npm, pypi, go, rust, maven, rubygems, nuget, packagist',
   '/domains/dns': 'resolve a hostname to an ip, mx mail server, txt spf dmarc lookup, nameserver, dig, nslookup',
   '/domains/whois': 'who owns a domain, owner, free to register, available, when it expires',
   '/currency/rates': 'exchange rates, forex, ECB, euro, dollar, yen, pound, franc, historical, past date',

@@ -253,7 +253,7 @@ export function rank(
   return { ranked: all.slice(offset, offset + limit), total: all.length };
 }
 
-/** Every document's score, 0 when it matches too little. Arrays are dense: thousands of documents have a common word. */
+/** Every document's score, 0 when it matches too little. Arrays are dense: a common word is in thousands of them. */
 function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64Array {
   const sums = new Float64Array(index.size);
   const covered = new Float64Array(index.size);

@@ -5,150 +5,14 @@ import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from '
 import { type Entry, type ListedEntry, type Listing, placeOf, SOURCES, type Source } from './entry.ts';
 import { type RankedPart, rank, readQuestion } from './ranking.ts';
 
-/** A search's answer, in the shape that `GET /v1/market/search` promises. */
-export interface SearchResult {
-  readonly query: string;
-  /** CAIP-2 of the settlement chain. */
-  readonly network: string;
-  readonly count: number;
-  /** How many entries of each source were searched. */
-  readonly searched: { readonly ownRoutes: number; readonly marketListings: number; readonly catalogue: number };
-  /** Unix seconds of the last catalogue read; null before the first. */
-  readonly catalogueReadAt: number | null;
-  readonly sources: Readonly<Record<Source, string>>;
-  readonly results: readonly Entry[];
-  readonly note: string;
-}
-
-/** The values that hold only at the moment of the search. */
-interface Moment {
-  readonly network: string;
-  readonly catalogueReadAt: number | null;
-  isOnline(entry: Listing['entry']): boolean;
-}
-
-const SOURCE_TEXTS: Readonly<Record<Source, string>> = {
-  own: 'Routes of this service.',
-  market:
-    'Listings on the market page of this service: each is called hourly to check that it answers 402 on the chain.',
-  catalogue:
-    'A third-party payment catalogue, filtered to entries payable on the chain. They are listed by that catalogue and are not called by this service.',
-};
-const NOTE =
-  'priceUsd is what the seller asked when last seen; refuse a seller who asks for more. Replace every {placeholder} in a url. For POST, params marked body go in a JSON body. rail gateway: the buyer needs a gateway deposit on the chain. Texts of market and catalogue entries are the sellers’ own.';
-
-/** A part of what was found, and how many entries match in all. */
-export interface SearchPage {
-  readonly result: SearchResult;
-  readonly total: number;
-}
-
-/** Answers a search from a snapshot, in memory and synchronously. It asks no other host. */
-export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchPage {
-  const { listings, counts } = snapshot;
-  const { ranked, total } = pick(snapshot, params);
-  const results = ranked.flatMap(({ id, score }): Entry[] => {
-    const entry = listings[id]?.entry;
-    return entry ? [{ ...entry, online: moment.isOnline(entry), score }] : [];
-  });
-  const result = {
-    query: params.q,
-    network: moment.network,
-    count: results.length,
-    searched: { ownRoutes: counts.own, marketListings: counts.market, catalogue: counts.catalogue },
-    catalogueReadAt: moment.catalogueReadAt,
-    sources: SOURCE_TEXTS,
-    results,
-    note: NOTE,
-  };
-  return { result, total };
-}
-
-/** The best entries first. Ties, and an empty query, have the snapshot's order: by price, then by source. */
-function pick({ listings, index }: Snapshot, { q, limit, offset, ...filters }: SearchParams): RankedPart {
-  const filter = createFilter(filters);
-  const passes = (id: number) => {
-    const listing = listings[id];
-    return listing !== undefined && filter(listing.entry);
-  };
-  if (q.trim() !== '') return rank(index, readQuestion(q), { limit, offset, passes });
-  const all = listings.map((_listing, id) => id).filter(passes);
-  return { ranked: all.slice(offset, offset + limit).map((id) => ({ id, score: 0 })), total: all.length };
-}
-
-/** Characters of a query, as Unicode code points. */
-const MAX_QUERY = 200;
-const MAX_DECIMAL = 30;
-
-const text = (max: number, message: string) =>
-  z
-    .string()
-    .trim()
-    .min(1, message)
-    .refine((value) => value.length <= max, message);
-
-/** The parameters of a search. Each is checked strictly. Unknown parameters are ignored. */
-export const searchParams = z.object({
-  q: z
-    .string()
-    .refine((value) => [...value].length <= MAX_QUERY, `at most ${MAX_QUERY} characters`)
-    .default(''),
-  maxPriceUsd: z
-    .string()
-    .refine((value) => value.length <= MAX_DECIMAL && parseDecimal(value) !== null, 'a decimal number such as 0.01')
-    .optional(),
-  limit: integerParam({ min: 1, max: 50, default: 10, description: 'How many entries at most' }),
-  offset: integerParam({ min: 0, max: 100_000, default: 0, description: 'How many to leave out first' }),
-  source: z.enum(SOURCES, `one of ${SOURCES.join(', ')}`).optional(),
-  seller: text(253, 'an address (0x and 40 hex digits) or a host name').optional(),
-  category: text(60, 'a category, at most 60 characters').optional(),
-  network: text(80, 'a network such as eip155:5042').optional(),
-});
-
-/** The parsed parameters of a search. */
-export type SearchParams = z.output<typeof searchParams>;
-
-/** Decimals of a comparable price. More than any price has: amounts have 6. */
-const SCALE = 18;
-
-/** A price in 10^-18 USD, rounded up, so that prices compare exactly. Text that is no price counts as higher than every price. */
-function priceUnits(priceUsd: string): bigint {
-  const price = parseDecimal(priceUsd);
-  return price === null ? 10n ** 60n : scaled(price);
-}
-
-function scaled({ digits, scale }: Decimal): bigint {
-  if (scale <= SCALE) return digits * 10n ** BigInt(SCALE - scale);
-  const divisor = 10n ** BigInt(scale - SCALE);
-  return (digits + divisor - 1n) / divisor;
-}
-
-type Filters = Pick<SearchParams, 'maxPriceUsd' | 'source' | 'seller' | 'category' | 'network'>;
-
-/** Makes the filter of a search. A seller is an address or a host, compared without letter case. */
-function createFilter(filters: Filters): (entry: ListedEntry) => boolean {
-  const { source } = filters;
-  const ceiling = filters.maxPriceUsd === undefined ? null : parseDecimal(filters.maxPriceUsd);
-  const seller = filters.seller?.toLowerCase();
-  const category = filters.category?.toLowerCase();
-  const network = filters.network?.toLowerCase();
-  return (entry) =>
-    (source === undefined || entry.source === source) &&
-    (ceiling === null || isWithin(entry.priceUsd, ceiling)) &&
-    (seller === undefined || entry.payTo.toLowerCase() === seller || entry.host.toLowerCase() === seller) &&
-    (category === undefined || entry.category.toLowerCase() === category) &&
-    (network === undefined || entry.networks.some((name) => name.toLowerCase() === network));
-}
-
-function isWithin(priceUsd: string, ceiling: Decimal): boolean {
-  const price = parseDecimal(priceUsd);
-  if (price === null) return false;
-  return price.digits * 10n ** BigInt(ceiling.scale) <= ceiling.digits * 10n ** BigInt(price.scale);
-}
+// A search over one snapshot of all listings:
+// 1. `takeSnapshot` merges the listings of all sources, orders and indexes them;
+// 2. `searchParams` checks a query and its filters;
+// 3. `search` ranks what matches, and makes the answer of `GET /v1/market/search`.
 
 /** Everything that can be found at one moment. It never changes. */
 export interface Snapshot {
-  /** Ordered by price, then by source. Ties and an empty query have this order. */
+  /** Ordered by price, then by source. */
   readonly listings: readonly Listing[];
   /** Its documents are the listings, by position. */
   readonly index: DiscoveryIndex;
@@ -158,7 +22,7 @@ export interface Snapshot {
 /** The current listings of each source, in any order. */
 type Gathered = Readonly<Record<Source, readonly Listing[]>>;
 
-/** Orders, merges and indexes the listings of all sources. It yields to the event loop in between. */
+/** Yields to the event loop in between. */
 export async function takeSnapshot(gathered: Gathered): Promise<Snapshot> {
   const merged = merge(gathered);
   const priced = merged.map((listing) => ({ listing, price: priceUnits(listing.entry.priceUsd) }));
@@ -169,15 +33,9 @@ export async function takeSnapshot(gathered: Gathered): Promise<Snapshot> {
   return { listings, index, counts: { own: count('own'), market: count('market'), catalogue: count('catalogue') } };
 }
 
-function byTie({ entry: a }: Listing, { entry: b }: Listing): number {
-  const bySource = SOURCES.indexOf(a.source) - SOURCES.indexOf(b.source);
-  // The last key is text, so that the order is the same in every process.
-  return bySource || (a.url < b.url ? -1 : Number(a.url > b.url)) || (a.method < b.method ? -1 : 1);
-}
-
 /**
- * Makes one list. A better source replaces the others' entries of the same host and path. One source has each method and address once.
- * Entries of our own host come only from us, because a third party's list may name routes that we do not offer.
+ * Makes one list: a better source's entry replaces the others' of its host and path, and each method and address is
+ * there once. Entries of our own host are ours alone, because a third party may list routes that we do not offer.
  */
 function merge(gathered: Gathered): Listing[] {
   const ownHosts = new Set(gathered.own.map(({ entry }) => entry.host));
@@ -200,6 +58,27 @@ function merge(gathered: Gathered): Listing[] {
   return merged;
 }
 
+function byTie({ entry: a }: Listing, { entry: b }: Listing): number {
+  const bySource = SOURCES.indexOf(a.source) - SOURCES.indexOf(b.source);
+  // Text at last, so that the order is the same in every process.
+  return bySource || (a.url < b.url ? -1 : Number(a.url > b.url)) || (a.method < b.method ? -1 : 1);
+}
+
+/** Decimals of a comparable price. More than any price has: amounts have 6. */
+const SCALE = 18;
+
+/** In 10^-18 USD, rounded up, so that prices compare. Text that is no price is higher than every price. */
+function priceUnits(priceUsd: string): bigint {
+  const price = parseDecimal(priceUsd);
+  return price === null ? 10n ** 60n : scaled(price);
+}
+
+function scaled({ digits, scale }: Decimal): bigint {
+  if (scale <= SCALE) return digits * 10n ** BigInt(SCALE - scale);
+  const divisor = 10n ** BigInt(scale - SCALE);
+  return (digits + divisor - 1n) / divisor;
+}
+
 function documentOf({ entry, keywords }: Listing): IndexedDocument {
   const { name, label, description, params, url, category } = entry;
   return {
@@ -210,4 +89,133 @@ function documentOf({ entry, keywords }: Listing): IndexedDocument {
     params: params.map((param) => `${param.name} ${param.description}`).join(' '),
     place: `${placeOf(url)} ${category}`,
   };
+}
+
+/** Characters of a query, as Unicode code points. */
+const MAX_QUERY = 200;
+const MAX_DECIMAL = 30;
+
+const text = (max: number, message: string) =>
+  z
+    .string()
+    .trim()
+    .min(1, message)
+    .refine((value) => value.length <= max, message);
+
+/** Each parameter is checked strictly. Unknown ones are ignored. */
+export const searchParams = z.object({
+  q: z
+    .string()
+    .refine((value) => [...value].length <= MAX_QUERY, `at most ${MAX_QUERY} characters`)
+    .default(''),
+  maxPriceUsd: z
+    .string()
+    .refine((value) => value.length <= MAX_DECIMAL && parseDecimal(value) !== null, 'a decimal number such as 0.01')
+    .optional(),
+  limit: integerParam({ min: 1, max: 50, default: 10, description: 'How many entries at most' }),
+  offset: integerParam({ min: 0, max: 100_000, default: 0, description: 'How many to leave out first' }),
+  source: z.enum(SOURCES, `one of ${SOURCES.join(', ')}`).optional(),
+  seller: text(253, 'an address (0x and 40 hex digits) or a host name').optional(),
+  category: text(60, 'a category, at most 60 characters').optional(),
+  network: text(80, 'a network such as eip155:5042').optional(),
+});
+
+export type SearchParams = z.output<typeof searchParams>;
+
+/** The answer that `GET /v1/market/search` promises. */
+export interface SearchResult {
+  readonly query: string;
+  /** CAIP-2 of the settlement chain. */
+  readonly network: string;
+  readonly count: number;
+  /** How many entries of each source were searched. */
+  readonly searched: { readonly ownRoutes: number; readonly marketListings: number; readonly catalogue: number };
+  /** Unix seconds of the last catalogue read; null before the first. */
+  readonly catalogueReadAt: number | null;
+  readonly sources: Readonly<Record<Source, string>>;
+  readonly results: readonly Entry[];
+  readonly note: string;
+}
+
+/** What holds only at the moment of the search. */
+interface Moment {
+  readonly network: string;
+  readonly catalogueReadAt: number | null;
+  isOnline(entry: Listing['entry']): boolean;
+}
+
+/** A part of what was found, and how many entries match in all. */
+export interface SearchPage {
+  readonly result: SearchResult;
+  readonly total: number;
+}
+
+const SOURCE_TEXTS: Readonly<Record<Source, string>> = {
+  own: 'Routes of this service.',
+  market:
+    'Listings on the market page of this service: each is called hourly to check that it answers 402 on the chain.',
+  catalogue:
+    'A third-party payment catalogue, filtered to entries payable on the chain. ' +
+    'They are listed by that catalogue and are not called by this service.',
+};
+const NOTE =
+  'priceUsd is what the seller asked when last seen; refuse a seller who asks for more. ' +
+  'Replace every {placeholder} in a url. For POST, params marked body go in a JSON body. ' +
+  'rail gateway: the buyer needs a gateway deposit on the chain. ' +
+  'Texts of market and catalogue entries are the sellers’ own.';
+
+/** Answers a search in memory, synchronously. */
+export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchPage {
+  const { listings, counts } = snapshot;
+  const { ranked, total } = pick(snapshot, params);
+  const results = ranked.flatMap(({ id, score }): Entry[] => {
+    const entry = listings[id]?.entry;
+    return entry ? [{ ...entry, online: moment.isOnline(entry), score }] : [];
+  });
+  const result = {
+    query: params.q,
+    network: moment.network,
+    count: results.length,
+    searched: { ownRoutes: counts.own, marketListings: counts.market, catalogue: counts.catalogue },
+    catalogueReadAt: moment.catalogueReadAt,
+    sources: SOURCE_TEXTS,
+    results,
+    note: NOTE,
+  };
+  return { result, total };
+}
+
+/** The best entries first. Ties, and an empty query, have the snapshot's order. */
+function pick({ listings, index }: Snapshot, { q, limit, offset, ...filters }: SearchParams): RankedPart {
+  const filter = createFilter(filters);
+  const passes = (id: number) => {
+    const listing = listings[id];
+    return listing !== undefined && filter(listing.entry);
+  };
+  if (q.trim() !== '') return rank(index, readQuestion(q), { limit, offset, passes });
+  const all = listings.map((_listing, id) => id).filter(passes);
+  return { ranked: all.slice(offset, offset + limit).map((id) => ({ id, score: 0 })), total: all.length };
+}
+
+type Filters = Pick<SearchParams, 'maxPriceUsd' | 'source' | 'seller' | 'category' | 'network'>;
+
+/** A seller is an address or a host. Texts compare without letter case. */
+function createFilter(filters: Filters): (entry: ListedEntry) => boolean {
+  const { source } = filters;
+  const ceiling = filters.maxPriceUsd === undefined ? null : parseDecimal(filters.maxPriceUsd);
+  const seller = filters.seller?.toLowerCase();
+  const category = filters.category?.toLowerCase();
+  const network = filters.network?.toLowerCase();
+  return (entry) =>
+    (source === undefined || entry.source === source) &&
+    (ceiling === null || isWithin(entry.priceUsd, ceiling)) &&
+    (seller === undefined || entry.payTo.toLowerCase() === seller || entry.host.toLowerCase() === seller) &&
+    (category === undefined || entry.category.toLowerCase() === category) &&
+    (network === undefined || entry.networks.some((name) => name.toLowerCase() === network));
+}
+
+function isWithin(priceUsd: string, ceiling: Decimal): boolean {
+  const price = parseDecimal(priceUsd);
+  if (price === null) return false;
+  return price.digits * 10n ** BigInt(ceiling.scale) <= ceiling.digits * 10n ** BigInt(price.scale);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { afterAnswer, afterFailure, nextSlot, type Standing } from '../../../../src/discovery/market-listing.ts';
+import { afterAnswer, afterFailure, nextSlot, type Standing } from '../../../../src/discovery/market-schedule.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
