@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
-import type { Amounts } from '../collector/store/costs.ts';
+import type { Amounts } from '../collector/store/trades.ts';
 import { Unavailable } from '../errors.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/source.ts';

@@ -1,32 +1,26 @@
-import { type Coverage, missingFrom, type Span } from '../../lib/coverage.ts';
+import type { Span } from '../../lib/coverage.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import { createChainFacts } from './facts.ts';
+import { createChainFacts, HOUR, hourOf } from './facts.ts';
 import type { AccountRow, TokenAccountRow } from './rows.ts';
 
-/** How many accounts are kept. */
-interface AccountLimits {
-  readonly perHour: number;
-  readonly perToken: number;
-}
+// The accounts that were seen: by the hour in transactions, by the token in transfers of watched tokens. A row has the
+// first and the last block; above a bound, one row (`OTHERS`) stands for all further accounts.
 
 /**
- * At ten transactions a block, an hour of Arc has 72,000 transactions. A row takes about 40 bytes, so that a full hour is less than a megabyte.
- * Without a bound, a flood of cheap transactions from new accounts would fill the disk.
+ * Accounts that are kept. At ten transactions a block, an hour of Arc has 72,000 transactions. A row takes about 40
+ * bytes, a full hour less than a megabyte. Without a bound a flood from new accounts would fill the disk.
  */
-const LIMITS: AccountLimits = { perHour: 20_000, perToken: 50_000 };
-/** Stands for the accounts that are not kept. */
+const LIMITS = { perHour: 20_000, perToken: 50_000 };
 const OTHERS = Buffer.alloc(0);
 
-/** Statements over the accounts that were seen; the caller holds the transaction. */
+/** The caller holds the transaction. Rows may be stored again. */
 export interface AccountWrites {
-  /** The same rows may be stored again. */
   storeHours(rows: readonly AccountRow[]): void;
-  /** The same rows may be stored again. */
   storeTokens(rows: readonly TokenAccountRow[]): void;
   /**
-   * Forgets what was seen in the blocks of a span, which are no longer the chain's. An account that was also seen in other blocks of the hour keeps
-   * only one of them, because rows do not say which blocks lie between.
+   * Forgets blocks that are no longer the chain's. An account that was also seen in other blocks of the hour keeps only
+   * one of them, because a row does not say which blocks lie between.
    */
   drop(span: Span): void;
   /** Deletes the hours that ended by `end`, and the accounts of tokens that were last seen before it. */
@@ -35,11 +29,12 @@ export interface AccountWrites {
 
 const SEE_HOUR = `UPDATE account_hours SET first_block = min(first_block, @first), last_block = max(last_block, @last)
   WHERE hour = @hour AND account = @account`;
-const ADD_HOUR = `INSERT INTO account_hours (hour, account, first_block, last_block) VALUES (@hour, @account, @first, @last)
-  ON CONFLICT DO NOTHING`;
+const ADD_HOUR = `INSERT INTO account_hours (hour, account, first_block, last_block)
+  VALUES (@hour, @account, @first, @last) ON CONFLICT DO NOTHING`;
 const SEE_TOKEN = `UPDATE token_accounts SET last_block = max(last_block, @block), last_at = max(last_at, @at)
   WHERE token = @token AND account = @account`;
-const ADD_TOKEN = `INSERT INTO token_accounts (token, account, last_block, last_at) VALUES (@token, @account, @block, @at)
+const ADD_TOKEN = `INSERT INTO token_accounts (token, account, last_block, last_at)
+  VALUES (@token, @account, @block, @at)
   ON CONFLICT (token, account) DO UPDATE SET last_block = max(last_block, @block), last_at = max(last_at, @at)`;
 const DROPS = [
   'DELETE FROM account_hours WHERE first_block BETWEEN @from AND @to AND last_block BETWEEN @from AND @to',
@@ -48,7 +43,7 @@ const DROPS = [
   'DELETE FROM token_accounts WHERE last_block BETWEEN @from AND @to',
 ];
 
-export function createAccountWrites(db: Sqlite, limits: AccountLimits = LIMITS): AccountWrites {
+export function createAccountWrites(db: Sqlite, limits = LIMITS): AccountWrites {
   const seeHour = db.prepare(SEE_HOUR);
   const addHour = db.prepare(ADD_HOUR);
   const seeToken = db.prepare(SEE_TOKEN);
@@ -91,7 +86,7 @@ export function createAccountWrites(db: Sqlite, limits: AccountLimits = LIMITS):
 function byHour(rows: readonly AccountRow[]) {
   const seen = new Map<string, { hour: number; account: Uint8Array; first: number; last: number }>();
   for (const { at, account, block } of rows) {
-    const hour = Math.floor(at / HOUR) * HOUR;
+    const hour = hourOf(at);
     const key = `${hour} ${Buffer.from(account).toString('latin1')}`;
     const { first = block, last = block } = seen.get(key) ?? {};
     seen.set(key, { hour, account, first: Math.min(first, block), last: Math.max(last, block) });
@@ -100,8 +95,8 @@ function byHour(rows: readonly AccountRow[]) {
 }
 
 /**
- * The rows that each key has left. They are counted once and then from memory, because counting reads all of them. After a transaction that was rolled
- * back the memory says too few; never too many.
+ * How many more rows a key may have. Rows are counted once and then in memory, because counting reads all of them.
+ * After a transaction that was rolled back the memory says too few; never too many.
  */
 function createRoom(db: Sqlite, sql: string, limit: number) {
   const count = db.prepare(sql).pluck();
@@ -119,7 +114,6 @@ function createRoom(db: Sqlite, sql: string, limit: number) {
 
 type Hex = `0x${string}`;
 
-/** A block and its time in Unix seconds. */
 interface BlockPlace {
   readonly block: number;
   readonly at: number;
@@ -131,7 +125,7 @@ interface SearchedSpan {
   readonly until: BlockPlace;
 }
 
-/** The transactions from an account or addressed to it, in the blocks that were searched. */
+/** The transactions from an account or addressed to it. */
 export interface AccountActivity extends SearchedSpan {
   readonly first: BlockPlace | null;
   readonly last: BlockPlace | null;
@@ -139,20 +133,19 @@ export interface AccountActivity extends SearchedSpan {
   readonly complete: boolean;
 }
 
-/** Accounts that a transfer moved a token to or from, in the blocks that were searched. */
+/** Accounts that a transfer moved a token to or from. */
 interface TokenAccounts extends SearchedSpan {
   readonly accounts: number;
   /** False when there are more than are kept. */
   readonly complete: boolean;
 }
 
-/** Accounts that were seen in transactions, and in transfers of watched tokens. */
+/** In the blocks that were searched; null before the first one. Times in Unix seconds. */
 export interface AccountReads {
-  /** Null before the first block was searched. */
   activityOf(account: Hex): AccountActivity | null;
-  /** Null before the first block was searched. The transfers of tokens that are not watched are not searched, so such a token has no accounts. */
+  /** A token that is not watched has no accounts, because its transfers are not searched. */
   accountsOfToken(token: Hex): TokenAccounts | null;
-  /** The newest transfer that moved a watched token to or from an account; null when none is stored. */
+  /** The newest transfer that moved a watched token to or from an account. */
   lastMoved(token: Hex, account: Hex): BlockPlace | null;
 }
 
@@ -198,77 +191,9 @@ export function createAccountReads(db: Sqlite): AccountReads {
   };
 }
 
-/** The hours that a span touches, as JSON: a table-valued list of keys, so that one prepared statement serves spans of any length. */
+/** The hours that a span touches, as JSON, so that one prepared statement serves spans of any length. */
 function hoursOf({ since, until }: SearchedSpan): string {
-  const first = Math.floor(since.at / HOUR) * HOUR;
-  return JSON.stringify(
-    Array.from({ length: Math.floor((until.at - first) / HOUR) + 1 }, (_, at) => first + at * HOUR),
-  );
-}
-
-export const HOUR = 3600;
-/** An hour is cached once this many blocks lie above it: no replaced block is that deep. */
-const DEPTH = 128;
-/** Two days, for windows that overlap. */
-const MAX_HOURS = 48;
-
-/** The stored blocks on either side of an hour, and whether every block of it was read whole. */
-interface HourFrame {
-  /** The highest stored block before it; null when there is none. */
-  readonly below: number | null;
-  /** The lowest stored block after it; null while the hour lasts. */
-  readonly above: number | null;
-  readonly complete: boolean;
-}
-
-interface Kept<T> {
-  readonly frame: HourFrame;
-  readonly stored: string;
-  readonly value: T;
-}
-
-/**
- * Computes a value from an hour's rows (`hour` is its first second), and caches it until the stored rows of the hour change.
- * A day of half-second blocks is 172,800 rows, too many to read for each answer. A past hour changes only while it is being filled.
- */
-export function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
-  const facts = createChainFacts(db);
-  const kept = new Map<number, Kept<T>>();
-  const before = db.prepare('SELECT number FROM blocks WHERE at < ? ORDER BY at DESC, number DESC LIMIT 1').pluck();
-  const after = db.prepare('SELECT number FROM blocks WHERE at >= ? ORDER BY at, number LIMIT 1').pluck();
-  const newest = db.prepare('SELECT max(number) FROM blocks').pluck();
-
-  function frameOf(hour: number, full: Coverage): HourFrame {
-    const below = (before.get(hour) ?? null) as number | null;
-    const above = (after.get(hour + HOUR) ?? null) as number | null;
-    const from = below ?? (after.get(hour) as number | undefined) ?? 0;
-    // Without a stored block below, only the chain's first block proves that nothing is missing.
-    const begins = below !== null || from <= 1;
-    return { below, above, complete: above !== null && begins && isCovered(full, { from, to: above }) };
-  }
-
-  return (hour) => {
-    const [full, fees] = [facts.coverage('full'), facts.coverage('fees')];
-    const known = kept.get(hour);
-    if (known && known.stored === storedIn(known.frame, full, fees)) return known.value;
-    const frame = frameOf(hour, full);
-    const value = compute(hour, frame);
-    kept.delete(hour);
-    if (frame.above !== null && (newest.get() as number) >= frame.above + DEPTH) {
-      kept.set(hour, { frame, stored: storedIn(frame, full, fees), value });
-      const [oldest] = kept.keys();
-      if (kept.size > MAX_HOURS && oldest !== undefined) kept.delete(oldest);
-    }
-    return value;
-  };
-}
-
-function isCovered(coverage: Coverage, span: Span): boolean {
-  return missingFrom(coverage, span).length === 0;
-}
-
-/** The coverage between the neighbours of an hour, as text to compare. */
-function storedIn({ below, above }: HourFrame, ...kinds: Coverage[]): string {
-  const span = { from: below ?? 0, to: above ?? 0 };
-  return JSON.stringify(kinds.map((coverage) => missingFrom(coverage, span)));
+  const first = hourOf(since.at);
+  const length = Math.floor((until.at - first) / HOUR) + 1;
+  return JSON.stringify(Array.from({ length }, (_, at) => first + at * HOUR));
 }

@@ -1,12 +1,26 @@
 import { type Coverage, cover, type Span, sizeOf, uncover } from '../../lib/coverage.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
-/** What is read of the chain, by kind. */
+// What the collector knows of itself and of its database, and what both databases of the room share:
+// 1. `createChainFacts`: which blocks are stored, by kind, and the head, as small rows by name;
+// 2. `createChainLookups`: the collector's own reads of its rows;
+// 3. `CollectorStatus`: its state for the rest of the service, and the part that a database shows (`readCollected`);
+// 4. `keptUntilWritten`, `hourOf`: the two measures by which reads are kept.
+
+/** Seconds. Rows are rolled up, counted and kept by the clock hour. */
+export const HOUR = 3600;
+
+/** The first second of the hour of a time. */
+export function hourOf(at: number): number {
+  return Math.floor(at / HOUR) * HOUR;
+}
+
+/** What is read of the chain: blocks whole, base fees and utilisation, logs. */
 export type CoverageKind = 'full' | 'fees' | 'logs';
-/** What is stored of it. `accounts` are kept of blocks that were read whole; versions before kept none. */
+/** `accounts` are kept of blocks that were read whole; earlier versions kept none. */
 type StoredKind = CoverageKind | 'accounts';
 
-/** The newest block that a provider reported, and when the collector saw the head advance (Unix milliseconds). */
+/** The newest block that a provider reported, and when the head was seen to advance (Unix milliseconds). */
 export interface StoredHead {
   readonly number: number;
   readonly hash: `0x${string}`;
@@ -14,10 +28,9 @@ export interface StoredHead {
   readonly advancedMs: number;
 }
 
-/** Every kind, for what ends or replaces stored blocks. */
 export const STORED_KINDS: readonly StoredKind[] = ['full', 'fees', 'logs', 'accounts'];
 
-/** The table `facts`. Each call reads the table (microseconds), so that a rolled-back transaction leaves nothing wrong in memory. */
+/** The table `facts`. Each call reads it (microseconds), so that a rollback leaves nothing wrong in memory. */
 export interface ChainFacts {
   get(name: string): string | null;
   /** Runs inside the caller's transaction, or in its own. */
@@ -35,7 +48,7 @@ export interface ChainFacts {
   noteRolledUp(blocks: number): void;
 }
 
-/** `logs`, `fees`, `full` and `accounts` hold JSON lists of `[from, to]`; `head` the JSON of StoredHead; the others plain text. */
+/** A kind's name holds a JSON list of `[from, to]`, `head` the JSON of StoredHead, the others plain text. */
 export function createChainFacts(db: Sqlite): ChainFacts {
   const select = db.prepare('SELECT value FROM facts WHERE name = ?').pluck();
   const upsert = db.prepare(
@@ -72,35 +85,33 @@ interface PendingCode {
   readonly block: number;
   readonly transactionHash: Buffer;
   readonly address: Buffer;
-  /** Unix seconds. */
   readonly at: number;
 }
 
-/** A contract whose label may have come since it was last looked at. */
+/** A contract whose label may have come since the last look. */
 interface DueLook extends PendingCode {
   readonly codeBytes: number;
   readonly codeHash: Buffer;
 }
 
-/** The collector's own reads of its database. */
+/** Times in Unix seconds. */
 export interface ChainLookups {
-  /** The hash of a block that was read whole; null when it was not. */
+  /** Null for a block that was not read whole. */
   hashOf(block: number): Buffer | null;
-  /** The parent hash of such a block. */
   parentOf(block: number): Buffer | null;
-  /** The time of the nearest stored block at or below `block`, else of the lowest stored one; null when no block is stored. */
+  /** The time of the nearest stored block at or below `block`, else of the lowest; null when none is stored. */
   atOf(block: number): number | null;
-  /** The time of the newest block read whole. */
+  /** Of the newest block read whole. */
   newestAt(): number | null;
   /** Newest first. */
   pendingCode(limit: number): PendingCode[];
-  /** The contracts that are to be looked at again by `now` (Unix seconds), those that came due last first. */
+  /** The contracts to be looked at again by `now`, those that came due last first. */
   dueLooks(now: number, limit: number): DueLook[];
   /** Mean seconds between the newest `blocks` rows read whole; null when they span no time. */
   blockTime(blocks: number): number | null;
 }
 
-/** Prepared reads over the chain database; all of them go through a primary key. */
+/** Prepared reads; all of them go through a primary key. */
 export function createChainLookups(db: Sqlite): ChainLookups {
   const links = db.prepare('SELECT hash, parent_hash FROM blocks WHERE number = ? AND exact = 1').raw();
   const below = db.prepare('SELECT at FROM blocks WHERE number <= ? ORDER BY number DESC LIMIT 1').pluck();
@@ -134,31 +145,30 @@ export function createChainLookups(db: Sqlite): ChainLookups {
   };
 }
 
-/** The collector's state, for endpoints, health and metrics. Every field is current and costs nothing to read. */
+/** The collector's state, current and free to read. Null before it is known; `Ms` is in Unix milliseconds. */
 export interface CollectorStatus {
-  /** The newest block that a provider reported; null before the first answer. */
+  /** The newest block that a provider reported. */
   readonly head: { readonly number: number; readonly hash: `0x${string}`; readonly at: number } | null;
-  /** When the collector saw the head move to a higher block, Unix milliseconds. Survives restarts. */
+  /** When the head was seen to move to a higher block. Survives restarts. */
   readonly headAdvancedMs: number | null;
-  /** When a provider last reported its head, Unix milliseconds. */
+  /** When a provider last reported its head. */
   readonly headCheckedMs: number | null;
   /** The newest block that is stored whole. */
   readonly collected: { readonly number: number; readonly at: number } | null;
-  /** The oldest block that was ever stored whole. Its row may be rolled up already. */
+  /** The oldest block ever stored whole. Its row may be rolled up already. */
   readonly firstCollected: number | null;
   /** Blocks stored whole, the rolled-up ones included. */
   readonly blocksCollected: number;
-  /** Mean over the newest blocks; null before two of them are known. */
+  /** Mean over the newest blocks. */
   readonly blockTimeSeconds: number | null;
   /** The window of past blocks that a first start fills, in whole blocks. */
   readonly backfill: {
-    /** 0 to 1; 1 when the window is complete. */
+    /** 0 to 1, as are the shares for base fees and utilisation, which are filled first, and for logs. */
     readonly share: number;
     /** Mean over the last minute; 0 when nothing is being filled. */
     readonly blocksPerSecond: number;
     /** Null while the rate is unknown; 0 when complete. */
     readonly secondsLeft: number | null;
-    /** The share for base fees and utilisation, which are filled first, and the share for logs (trades, token events). */
     readonly feesShare: number;
     readonly logsShare: number;
   };
@@ -181,12 +191,11 @@ export interface CollectorStatus {
   };
 }
 
-/** The part of the collector that the rest of the service uses. */
 export interface CollectorView {
   status(): CollectorStatus;
 }
 
-/** Replaces a collector that is switched off: nothing is known. */
+/** Stands for a collector that is switched off. */
 export const NO_COLLECTOR: CollectorView = {
   status: () => ({
     head: null,
@@ -206,7 +215,7 @@ export const NO_COLLECTOR: CollectorView = {
 /** Blocks over which the time between blocks is reported: ten minutes on Arc. */
 const BLOCK_TIME_OVER = 1200;
 
-/** The collector's progress as its chain database shows it; `full` is the coverage of whole blocks. */
+/** The progress that a database shows; `full` is the coverage of whole blocks. */
 export function readCollected(
   { facts, lookups }: { readonly facts: ChainFacts; readonly lookups: ChainLookups },
   full: Coverage,
@@ -222,8 +231,8 @@ export function readCollected(
 }
 
 /**
- * Wraps `read` so that it runs once between two writes. `version` must be of the database that `read` reads, and differ after each write. Callers share the
- * value and must not change it. When `read` throws, nothing is kept.
+ * Runs `read` once between two writes. `version` must be of its database, and differ after each write. Callers share
+ * the value and must not change it. When `read` throws, nothing is kept.
  */
 export function keptUntilWritten<T>(version: () => number, read: () => T): () => T {
   let kept: { readonly version: number; readonly value: T } | null = null;

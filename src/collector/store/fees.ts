@@ -1,39 +1,40 @@
+import { type Coverage, missingFrom, type Span } from '../../lib/coverage.ts';
 import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import { createHourMemo, HOUR } from './accounts.ts';
-import { keptUntilWritten } from './facts.ts';
+import { createChainFacts, HOUR, hourOf, keptUntilWritten } from './facts.ts';
+
+// Base fees, the use of gas and the totals of hours, from blocks and from rolled-up hours:
+// 1. block by block and by the minute (`createFeeReads`); 2. as a line over time (`createFeeSteps`);
+// 3. by the hour (`createHourReads`). A past hour is computed once and kept while its blocks stay (`createHourMemo`).
+// Times are Unix seconds, fees wei, utilisation is gasUsed / gasLimit, 0 to 1; a span includes `from`, but not `to`.
 
 /** The newest block whose fee is known. */
 export interface LatestFee {
   readonly number: number;
   readonly at: number;
-  /** Wei. */
   readonly baseFee: bigint;
-  /** The fee that the block itself announced; null when it announced none, or when only fee history is known. */
+  /** As the block announced it; null when it announced none, or when only fee history is known. */
   readonly nextBaseFee: bigint | null;
-  /** gasUsed / gasLimit, 0 to 1. */
   readonly utilisation: number;
   /** Of the newest block that was read whole. */
   readonly gasLimit: bigint | null;
 }
 
-/** The mean utilisation of a minute's blocks. */
+/** The mean utilisation of a minute's blocks; `at` is its first second. */
 interface MinuteUse {
-  /** Unix seconds of its beginning. */
   readonly at: number;
   readonly blocks: number;
   readonly utilisation: number;
 }
 
-/** Base fees and the use of gas, block by block. Times are Unix seconds, `from` included, `to` not. */
 export interface FeeReads {
   latestFee(): LatestFee | null;
-  /** Utilisation of the newest blocks, oldest first. */
+  /** Of the newest blocks, oldest first. */
   recentUse(blocks: number): number[];
   baseFees(from: number, to: number): Histogram;
-  /** The ends of the rows within a span of time; null without a row. */
+  /** Null without a row. */
   feeEdges(from: number, to: number): FeeEdges | null;
-  /** Transactions of each of the newest blocks that were read whole, newest first. */
+  /** Of each of the newest blocks that were read whole, newest first. */
   recentTransactions(blocks: number): number[];
   /** Oldest first; minutes without a block are left out. */
   minutes(from: number, to: number): MinuteUse[];
@@ -43,9 +44,8 @@ export interface FeeReads {
 interface FeeEdges {
   readonly first: number;
   readonly last: number;
-  /** Unix seconds of the first row. */
   readonly firstAt: number;
-  /** Whether the rows begin where the span does: the block before the first is stored too, or the first is the chain's. */
+  /** Whether the rows begin where the span does: the block before is stored too, or the first is the chain's. */
   readonly reachesBack: boolean;
 }
 
@@ -58,7 +58,8 @@ const LATEST = `SELECT number, at, base_fee AS baseFee, next_base_fee AS nextBas
     (SELECT gas_limit FROM blocks WHERE exact = 1 ORDER BY number DESC LIMIT 1) AS gasLimit
   FROM blocks ORDER BY number DESC LIMIT 1`;
 const FEES = 'SELECT base_fee, count(*) FROM blocks WHERE at >= ? AND at < ? GROUP BY base_fee';
-const EDGES = `SELECT min(number) AS first, max(number) AS last, min(at) AS firstAt FROM blocks WHERE at >= ? AND at < ?`;
+const EDGES =
+  'SELECT min(number) AS first, max(number) AS last, min(at) AS firstAt FROM blocks WHERE at >= ? AND at < ?';
 const COUNTS = 'SELECT transactions FROM blocks WHERE transactions IS NOT NULL ORDER BY number DESC LIMIT ?';
 const MINUTES = `SELECT at / 60 * 60 AS at, count(*) AS blocks, avg(utilisation) AS utilisation
   FROM blocks WHERE at >= ? AND at < ? GROUP BY at / 60 ORDER BY 1`;
@@ -76,12 +77,12 @@ export function createFeeReads(db: Sqlite, version: () => number): FeeReads {
     const counts = (fees.all(from, to) as [bigint, bigint][]).map(([fee, count]) => [fee, Number(count)] as const);
     return { fees: new Map(counts), minutes: minutes.all(from, to) as MinuteUse[] };
   };
-  const hourOf = createHourMemo(db, (hour) => read(hour, hour + HOUR));
+  const wholeHour = createHourMemo(db, (hour) => read(hour, hour + HOUR));
 
-  /** Takes whole hours from the memo, and the two partial hours at the ends from their rows. */
+  /** The partial hours at the ends are read from their rows. */
   const partsOf = (from: number, to: number): Part[] =>
     hoursIn(from, to).map(({ hour, ...part }) =>
-      part.from === hour && part.to === hour + HOUR ? hourOf(hour) : read(part.from, part.to),
+      part.from === hour && part.to === hour + HOUR ? wholeHour(hour) : read(part.from, part.to),
     );
 
   return {
@@ -104,7 +105,7 @@ export function createFeeReads(db: Sqlite, version: () => number): FeeReads {
 
 /** The clock hours that a span touches, each with its part of the span. */
 function hoursIn(from: number, to: number): { hour: number; from: number; to: number }[] {
-  const first = Math.floor(from / HOUR) * HOUR;
+  const first = hourOf(from);
   return Array.from({ length: Math.max(Math.ceil((to - first) / HOUR), 0) }, (_, at) => {
     const hour = first + at * HOUR;
     return { hour, from: Math.max(from, hour), to: Math.min(to, hour + HOUR) };
@@ -121,19 +122,18 @@ function merge(histograms: readonly Histogram[]): Histogram {
 /** The base fees of a short span; `at` is its first second. */
 interface FeeStep {
   readonly at: number;
-  /** Wei. */
   readonly minBaseFee: bigint;
   readonly avgBaseFee: bigint;
   readonly maxBaseFee: bigint;
 }
 
-/** Reader of base fees for a line over time. */
 export interface FeeStepReads {
-  /** Fees from `from` on (Unix seconds), oldest first, in spans of `stepSeconds`. Spans without a block are left out. */
+  /** From `from` on, oldest first, in spans of `stepSeconds`. Spans without a block are left out. */
   feeSteps(from: number, stepSeconds: number): FeeStep[];
 }
 
-const STEPS = `SELECT at / @step * @step AS at, count(*) AS blocks, min(base_fee) AS least, sum(base_fee) AS total, max(base_fee) AS most
+const STEPS = `SELECT at / @step * @step AS at, count(*) AS blocks, min(base_fee) AS least, sum(base_fee) AS total,
+         max(base_fee) AS most
   FROM blocks WHERE at >= @from GROUP BY 1 ORDER BY 1`;
 
 type Row = Record<'at' | 'blocks' | 'least' | 'total' | 'most', bigint>;
@@ -157,32 +157,29 @@ export function createFeeSteps(db: Sqlite): FeeStepReads {
 /** The totals of an hour; `at` is its first second. */
 interface HourTotals {
   readonly at: number;
-  /** Blocks whose base fee and utilisation are known. The fees below are of these blocks. */
+  /** Blocks whose base fee and utilisation are known; these are theirs. */
   readonly blocks: number;
-  /** Blocks whose transactions were counted. The counts below are of these blocks. */
+  /** Blocks whose transactions were counted; the counts are theirs. */
   readonly counted: number;
   /** The hour is over and every block of it was counted. */
   readonly complete: boolean;
-  /** Wei. */
   readonly minBaseFee: bigint;
   readonly avgBaseFee: bigint;
   readonly maxBaseFee: bigint;
-  /** Mean over the blocks, 0 to 1. */
   readonly utilisation: number;
   readonly transactions: number;
   readonly deploys: number;
-  /** Created contracts: `deploys` without failed ones. Rolled-up hours do not keep the failures, so all of their deploys count as created. */
+  /** `deploys` without failed ones. Rolled-up hours do not keep the failures, so all of theirs count as created. */
   readonly created: number;
-  /** Distinct accounts that created one. */
+  /** Distinct accounts that created a contract. */
   readonly deployers: number;
   readonly nativeTransfers: number;
   readonly tokenTransfers: number;
   readonly contractCalls: number;
 }
 
-/** Hours of the chain, from raw rows and from rolled-up rows. */
 export interface HourReads {
-  /** The clock hours that touch `from` up to `to` (Unix seconds, exclusive), oldest first; hours without a stored block are left out. */
+  /** The clock hours that a span touches, oldest first; hours without a stored block are left out. */
   hours(from: number, to: number): readonly HourTotals[];
 }
 
@@ -190,15 +187,17 @@ const COLUMNS = `coalesce(sum(transactions), 0), coalesce(sum(deploys), 0),
          (SELECT count(DISTINCT deployer) FROM deploys WHERE block BETWEEN min(blocks.number) AND max(blocks.number)),
          coalesce(sum(native_transfers), 0), coalesce(sum(token_transfers), 0), coalesce(sum(contract_calls), 0),
          (SELECT count(*) FROM deploys WHERE block BETWEEN min(blocks.number) AND max(blocks.number))`;
-const RAW = `SELECT count(*), count(transactions), min(base_fee), sum(base_fee), max(base_fee), sum(utilisation), ${COLUMNS}
+const RAW = `SELECT count(*), count(transactions), min(base_fee), sum(base_fee), max(base_fee), sum(utilisation),
+         ${COLUMNS}
   FROM blocks WHERE at >= ? AND at < ?`;
-const ROLLED_UP = `SELECT blocks, counted_blocks, min_base_fee, avg_base_fee * blocks, max_base_fee, utilisation * blocks,
+const ROLLED_UP = `SELECT blocks, counted_blocks, min_base_fee, avg_base_fee * blocks, max_base_fee,
+  utilisation * blocks,
   transactions, deploys, deployers, native_transfers, token_transfers, contract_calls, deploys FROM hours WHERE at = ?`;
 
 /** Integers as SQLite holds them; the sixth is a sum of ratios. */
 type HourRow = [bigint, bigint, bigint, bigint, bigint, number, bigint, bigint, bigint, bigint, bigint, bigint, bigint];
 
-/** The hours that were asked for are kept until `version` changes: the running hour has up to 7,200 rows, too many to sum up for each call. */
+/** Keeps what was asked for until `version` changes: the running hour has up to 7,200 rows, too many for each call. */
 export function createHourReads(db: Sqlite, version: () => number): HourReads {
   const raw = db.prepare(RAW).raw().safeIntegers();
   const rolledUp = db.prepare(ROLLED_UP).raw().safeIntegers();
@@ -213,7 +212,7 @@ export function createHourReads(db: Sqlite, version: () => number): HourReads {
   const keptWindows = keptUntilWritten(version, () => new Map<string, readonly HourTotals[]>());
   return {
     hours(from, to) {
-      const first = Math.floor(from / HOUR) * HOUR;
+      const first = hourOf(from);
       const count = Math.max(Math.ceil((to - first) / HOUR), 0);
       const window = `${first} ${count}`;
       const kept = keptWindows();
@@ -226,7 +225,7 @@ export function createHourReads(db: Sqlite, version: () => number): HourReads {
   };
 }
 
-/** Sums up the parts of an hour, at least one. At the edge of the retention there are two: a rolled-up row and some blocks. */
+/** Sums up the parts of an hour. At the edge of the retention there are two: a rolled-up row and some blocks. */
 function toTotals(at: number, parts: readonly HourRow[], complete: boolean): HourTotals {
   const sum = (column: 0 | 1 | 3 | 6 | 7 | 9 | 10 | 11 | 12) => parts.reduce((total, part) => total + part[column], 0n);
   const sorted = (column: 2 | 4 | 8) => parts.map((part) => part[column]).sort((a, b) => (a < b ? -1 : 1));
@@ -243,10 +242,74 @@ function toTotals(at: number, parts: readonly HourRow[], complete: boolean): Hou
     transactions: Number(sum(6)),
     deploys: Number(sum(7)),
     created: Number(sum(12)),
-    // The parts may share accounts, and the rolled-up row has only a count. So the larger count is used.
+    // The parts may share accounts, and the rolled-up row has only a count.
     deployers: Number(sorted(8).at(-1) ?? 0n),
     nativeTransfers: Number(sum(9)),
     tokenTransfers: Number(sum(10)),
     contractCalls: Number(sum(11)),
   };
+}
+
+/** An hour is kept once this many blocks lie above it: no replaced block is that deep. */
+const DEPTH = 128;
+/** Two days, for windows that overlap. */
+const MAX_HOURS = 48;
+
+/** The stored blocks before and after an hour (null while it lasts), and whether every block of it was read whole. */
+interface HourFrame {
+  readonly below: number | null;
+  readonly above: number | null;
+  readonly complete: boolean;
+}
+
+interface Kept<T> {
+  readonly frame: HourFrame;
+  readonly stored: string;
+  readonly value: T;
+}
+
+/**
+ * Computes a value from an hour's rows (`hour` is its first second), and keeps it until the rows change, which those of
+ * a past hour do only while it is filled. A day of half-second blocks is 172,800 rows, too many for each answer.
+ */
+function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
+  const facts = createChainFacts(db);
+  const kept = new Map<number, Kept<T>>();
+  const before = db.prepare('SELECT number FROM blocks WHERE at < ? ORDER BY at DESC, number DESC LIMIT 1').pluck();
+  const after = db.prepare('SELECT number FROM blocks WHERE at >= ? ORDER BY at, number LIMIT 1').pluck();
+  const newest = db.prepare('SELECT max(number) FROM blocks').pluck();
+
+  function frameOf(hour: number, full: Coverage): HourFrame {
+    const below = (before.get(hour) ?? null) as number | null;
+    const above = (after.get(hour + HOUR) ?? null) as number | null;
+    const from = below ?? (after.get(hour) as number | undefined) ?? 0;
+    // Without a block below, only the chain's first block proves that nothing is missing.
+    const begins = below !== null || from <= 1;
+    return { below, above, complete: above !== null && begins && isCovered(full, { from, to: above }) };
+  }
+
+  return (hour) => {
+    const [full, fees] = [facts.coverage('full'), facts.coverage('fees')];
+    const known = kept.get(hour);
+    if (known && known.stored === storedIn(known.frame, full, fees)) return known.value;
+    const frame = frameOf(hour, full);
+    const value = compute(hour, frame);
+    kept.delete(hour);
+    if (frame.above !== null && (newest.get() as number) >= frame.above + DEPTH) {
+      kept.set(hour, { frame, stored: storedIn(frame, full, fees), value });
+      const [oldest] = kept.keys();
+      if (kept.size > MAX_HOURS && oldest !== undefined) kept.delete(oldest);
+    }
+    return value;
+  };
+}
+
+function isCovered(coverage: Coverage, span: Span): boolean {
+  return missingFrom(coverage, span).length === 0;
+}
+
+/** The coverage between the neighbours of an hour, as text. */
+function storedIn({ below, above }: HourFrame, ...kinds: Coverage[]): string {
+  const span = { from: below ?? 0, to: above ?? 0 };
+  return JSON.stringify(kinds.map((coverage) => missingFrom(coverage, span)));
 }

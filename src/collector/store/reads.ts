@@ -1,29 +1,22 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type AccountReads, createAccountReads } from './accounts.ts';
-import {
-  type CostReads,
-  createCostReads,
-  createExecutionReads,
-  createFxReads,
-  type ExecutionReads,
-  type FxReads,
-} from './costs.ts';
-import {
-  type ContractReads,
-  createContractReads,
-  createDeployReads,
-  createTokenReads,
-  type DeployReads,
-  type TokenReads,
-} from './deploys.ts';
+import { type CostReads, createCostReads } from './costs.ts';
+import { createDeployReads, type DeployReads } from './deploys.ts';
 import { createFeeReads, createHourReads, type FeeReads, type HourReads } from './fees.ts';
 import { createProbeReads, createProbeTallies, type ProbeReads, type ProbeTallies } from './probes.ts';
-import { createPoolReads, type PoolReads } from './trades.ts';
+import { createTokenReads, type TokenReads } from './token-events.ts';
+import {
+  createExecutionReads,
+  createFxReads,
+  createPoolReads,
+  type ExecutionReads,
+  type FxReads,
+  type PoolReads,
+} from './trades.ts';
 
 /** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
 export interface ChainReads
   extends AccountReads,
-    ContractReads,
     CostReads,
     DeployReads,
     ExecutionReads,
@@ -38,16 +31,13 @@ export interface ChainReads
   version(): number;
 }
 
-/**
- * Prepared reads over the connection through which the collector writes.
- */
+/** Over the connection through which the collector writes, or over a copy. */
 export function createChainReads(db: Sqlite): ChainReads {
   const changes = db.prepare('SELECT total_changes()').pluck();
   const version = () => changes.get() as number;
   return {
     version,
     ...createAccountReads(db),
-    ...createContractReads(db),
     ...createCostReads(db),
     ...createDeployReads(db),
     ...createExecutionReads(db),

@@ -1,15 +1,22 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { type ChainFacts, createChainFacts } from './facts.ts';
 import type { PoolRow } from './rows.ts';
 
-/** The fields of a trade that comparing prices needs. */
+// Reads of trades of watched tokens against USDC, and of the pools they were made in:
+// 1. for the scanner, which compares a new trade with the stored ones beside it (`createTradeReads`);
+// 2. a pool by its id (`createPoolReads`);
+// 3. the trades of a window: rates, sizes, venues (`createFxReads`), and what they cost (`createExecutionReads`).
+// Amounts are 10^-9 of a whole token, times Unix seconds.
+
+/** A stored trade as prices compare. */
 export interface Quote {
   /** USDC for a whole token. */
   readonly price: number;
   readonly transactionHash: string;
 }
 
-/** The blocks outside of a span that are searched for trades, nearest first. `at` is the time of the span's end on that side. */
+/** The blocks on one side of a span that are searched. `at` is the time of the span's end there. */
 export interface Beside {
   readonly token: Uint8Array;
   readonly block: number;
@@ -17,10 +24,10 @@ export interface Beside {
   readonly limit: number;
 }
 
-/** The stored data that filtering new trades needs. */
+/** What filtering new trades needs. Safe inside the collector's transaction. */
 export interface TradeReads {
   pools(): PoolRow[];
-  /** The nearest trades before the block and after it, without dust. */
+  /** The nearest trades before the block, and after it, without dust; nearest first. */
   before(beside: Beside): Quote[];
   after(beside: Beside): Quote[];
 }
@@ -28,7 +35,7 @@ export interface TradeReads {
 const QUOTE = `
   SELECT CAST(usdc_e9 AS REAL) / base_e9 AS price, transaction_hash AS hash FROM trades
    WHERE token = ? AND (excluded IS NULL OR excluded <> 'dust')`;
-/** Ordered by time first, to use the index; times and blocks grow together. */
+/** By time first, to use the index; times and blocks grow together. */
 const BEFORE = `${QUOTE} AND at <= ? AND block < ? ORDER BY at DESC, block DESC, log_index DESC LIMIT ?`;
 const AFTER = `${QUOTE} AND at >= ? AND block > ? ORDER BY at, block, log_index LIMIT ?`;
 const POOLS = `
@@ -36,7 +43,6 @@ const POOLS = `
          usdc_decimals AS usdcDecimals, found_block AS foundBlock
     FROM pools ORDER BY found_block, id`;
 
-/** Reads of the trade scanner; safe inside the collector's transaction. */
 export function createTradeReads(db: Sqlite): TradeReads {
   const statements = { before: db.prepare(BEFORE), after: db.prepare(AFTER), pools: db.prepare(POOLS) };
   const quotes = (rows: unknown[]): Quote[] =>
@@ -61,9 +67,8 @@ export interface CollectedPool extends Pick<PoolRow, 'venue' | 'kind' | 'tokenFi
   readonly token: `0x${string}`;
 }
 
-/** Pools that the collector found. */
 export interface PoolReads {
-  /** The pool with this id (its address, or a v4 pool id); null for a pool that is not collected. */
+  /** By its address, or its v4 pool id; null for a pool that is not collected. */
   pool(id: `0x${string}`): CollectedPool | null;
 }
 
@@ -75,7 +80,8 @@ type Row = Omit<CollectedPool, 'tokenFirst' | 'emitter' | 'token'> & {
 
 export function createPoolReads(db: Sqlite): PoolReads {
   const byId = db.prepare(
-    `SELECT venue, kind, emitter, token, token_first AS tokenFirst, usdc_decimals AS usdcDecimals FROM pools WHERE id = ?`,
+    `SELECT venue, kind, emitter, token, token_first AS tokenFirst, usdc_decimals AS usdcDecimals
+       FROM pools WHERE id = ?`,
   );
   return {
     pool(id) {
@@ -84,5 +90,249 @@ export function createPoolReads(db: Sqlite): PoolReads {
       const { emitter, token, tokenFirst } = row;
       return { ...row, emitter: bytesToHex(emitter), token: bytesToHex(token), tokenFirst: tokenFirst === 1 };
     },
+  };
+}
+
+/** Amounts of trades: `usdcE9` / `baseE9` is a rate. */
+export interface Amounts {
+  readonly baseE9: bigint;
+  readonly usdcE9: bigint;
+}
+
+/** The newest counted trade of a token. */
+export interface LastTrade extends Amounts {
+  readonly at: number;
+  readonly block: number;
+  readonly transaction: `0x${string}`;
+}
+
+/** The counted trades of a window, and those of the lowest and highest rate. */
+export interface WindowTotals extends Amounts {
+  readonly trades: number;
+  /** Left out as dust or outliers. */
+  readonly excluded: number;
+  readonly low: Amounts | null;
+  readonly high: Amounts | null;
+  /** Whether every block of the window was searched for trades. */
+  readonly complete: boolean;
+}
+
+/** Counted trades of a range of sizes, with the sum of their distances from the reference rate, in 10^-9 USDC. */
+export interface SizeTotals extends Amounts {
+  readonly trades: number;
+  readonly distanceE9: number;
+}
+
+/** The counted trades of a contract that emits swaps. */
+export interface VenueTotals {
+  readonly name: string;
+  readonly address: `0x${string}`;
+  readonly trades: number;
+  readonly usdcE9: bigint;
+}
+
+/** A token's trades after `after` and up to `to`. */
+export interface TradeWindow {
+  readonly token: `0x${string}`;
+  readonly after: number;
+  readonly to: number;
+}
+
+export interface FxReads {
+  lastTrade(token: `0x${string}`): LastTrade | null;
+  /** The newest trade at or before a time. Null also when blocks after it were not searched: one may be missing. */
+  tradeAsOf(token: `0x${string}`, at: number): LastTrade | null;
+  tradesIn(window: TradeWindow): WindowTotals;
+  /** Below the first bound, from there to the next, and so on; bounds ascend. `referenceRate` is in USDC a token. */
+  tradesBySize(window: TradeWindow, boundsE9: readonly bigint[], referenceRate: number): SizeTotals[];
+  /** Largest volume first. */
+  tradesByVenue(window: TradeWindow): VenueTotals[];
+}
+
+/** A 64-bit sum of 10^-9 would overflow at nine billion tokens. Sums of the billions and of the rest do not. */
+const USDC_SUMS = 'sum(usdc_e9 / 1000000000), sum(usdc_e9 % 1000000000)';
+const SUMS = `sum(base_e9 / 1000000000), sum(base_e9 % 1000000000), ${USDC_SUMS}`;
+const WHERE = 'token = ? AND at > ? AND at <= ?';
+const COUNTED = `${WHERE} AND excluded IS NULL`;
+const E9 = 1_000_000_000n;
+
+const lastWhere = (which: string) =>
+  `SELECT base_e9, usdc_e9, at, block, transaction_hash FROM trades WHERE ${which} AND excluded IS NULL
+     ORDER BY at DESC, block DESC, log_index DESC LIMIT 1`;
+const TOTALS = `SELECT count(*), ${SUMS} FROM trades WHERE ${COUNTED}`;
+const EXCLUDED = `SELECT count(*) FROM trades WHERE ${WHERE} AND excluded IS NOT NULL`;
+/** SQLite takes the other columns from the row of a lone min or max. */
+const extreme = (which: 'min' | 'max') =>
+  `SELECT base_e9, usdc_e9, ${which}(CAST(usdc_e9 AS REAL) / base_e9) FROM trades WHERE ${COUNTED}`;
+/** The number of a trade's range is the number of bounds that it reaches. */
+const sizes = (bounds: number) =>
+  `SELECT ${new Array(bounds).fill('(usdc_e9 >= ?)').join(' + ')} AS size, count(*), ${SUMS},
+          total(abs(usdc_e9 - base_e9 * ?))
+     FROM trades WHERE ${COUNTED} GROUP BY size`;
+const VENUES = `SELECT venue, emitter, count(*), ${USDC_SUMS} FROM trades JOIN pools ON pools.id = trades.pool
+  WHERE trades.${COUNTED} GROUP BY venue, emitter`;
+const keyOf = ({ token, after, to }: TradeWindow) => [hexToBytes(token), after, to] as const;
+
+type Sums = readonly (bigint | null)[];
+
+export function createFxReads(db: Sqlite): FxReads {
+  const prepare = (sql: string) => db.prepare(sql).raw().safeIntegers();
+  const statements = {
+    last: prepare(lastWhere('token = ?')),
+    asOf: prepare(lastWhere('token = ? AND at <= ?')),
+    totals: prepare(TOTALS),
+    excluded: prepare(EXCLUDED),
+    low: prepare(extreme('min')),
+    high: prepare(extreme('max')),
+    venues: prepare(VENUES),
+  };
+  const facts = createChainFacts(db);
+  const isSearched = createSearched(db, facts);
+
+  const pick = (row: unknown): Amounts | null => {
+    const [baseE9, usdcE9] = row as [bigint | null, bigint | null];
+    return baseE9 === null || usdcE9 === null ? null : { baseE9, usdcE9 };
+  };
+  return {
+    lastTrade: (token) => toTrade(statements.last.get(hexToBytes(token))),
+    tradeAsOf(token, at) {
+      const trade = toTrade(statements.asOf.get(hexToBytes(token), at));
+      const searched = facts.coverage('logs').at(-1);
+      return trade !== null && searched !== undefined && searched.from <= trade.block ? trade : null;
+    },
+    tradesIn(window) {
+      const key = keyOf(window);
+      const [trades, ...sums] = statements.totals.get(...key) as [bigint, ...Sums];
+      const [excluded] = statements.excluded.get(...key) as [bigint];
+      return {
+        trades: Number(trades),
+        excluded: Number(excluded),
+        ...amountsOf(sums),
+        low: pick(statements.low.get(...key)),
+        high: pick(statements.high.get(...key)),
+        complete: isSearched(window.after),
+      };
+    },
+    tradesBySize(window, boundsE9, referenceRate) {
+      const rows = prepare(sizes(boundsE9.length)).all(...boundsE9, referenceRate, ...keyOf(window)) as unknown[][];
+      const bySize = new Map(rows.map((row) => [Number(row[0]), row]));
+      return [0n, ...boundsE9].map((_, size) => {
+        const row = bySize.get(size) ?? [size, 0n, 0n, 0n, 0n, 0n, 0];
+        return { trades: Number(row[1]), ...amountsOf(row.slice(2, 6) as Sums), distanceE9: row[6] as number };
+      });
+    },
+    tradesByVenue: (window) =>
+      (statements.venues.all(...keyOf(window)) as [string, Uint8Array, bigint, bigint, bigint][])
+        .map(([name, emitter, trades, billions, rest]) => ({
+          name,
+          address: bytesToHex(emitter),
+          trades: Number(trades),
+          usdcE9: billions * E9 + rest,
+        }))
+        .sort((a, b) => (a.usdcE9 === b.usdcE9 ? 0 : a.usdcE9 > b.usdcE9 ? -1 : 1)),
+  };
+}
+
+function toTrade(row: unknown): LastTrade | null {
+  if (row === undefined) return null;
+  const [baseE9, usdcE9, at, block, hash] = row as [bigint, bigint, bigint, bigint, Uint8Array];
+  return { baseE9, usdcE9, at: Number(at), block: Number(block), transaction: bytesToHex(hash) };
+}
+
+function amountsOf([baseBillions, baseRest, usdcBillions, usdcRest]: Sums): Amounts {
+  return {
+    baseE9: (baseBillions ?? 0n) * E9 + (baseRest ?? 0n),
+    usdcE9: (usdcBillions ?? 0n) * E9 + (usdcRest ?? 0n),
+  };
+}
+
+/** Whether the newest unbroken span of searched blocks reaches back to a time, or to the chain's beginning. */
+function createSearched(db: Sqlite, facts: ChainFacts): (after: number) => boolean {
+  const at = db.prepare('SELECT at FROM blocks WHERE number = ?').pluck();
+  return (after) => {
+    const span = facts.coverage('logs').at(-1);
+    if (span === undefined) return false;
+    if (span.from <= 1) return true;
+    const from = at.get(span.from) as number | undefined;
+    return from !== undefined && from <= after;
+  };
+}
+
+/** Counted trades of one side in a range of sizes, against the price of their pools right before each. */
+export interface CostTotals {
+  /** The number of bounds that the trades reach: 0 below the first one. */
+  readonly size: number;
+  readonly side: 'buy' | 'sell';
+  /** Those whose pool's price before them is known. */
+  readonly trades: number;
+  /** What they paid above that price, or got below it, in 10^-9 USDC: the pool's fee and the price that they moved. */
+  readonly costE9: number;
+  /** What they traded, at that price, in 10^-9 USDC. */
+  readonly fairE9: number;
+}
+
+/** Counted trades in one pool, and the pool after its newest trade, counted or not. */
+export interface PoolTotals {
+  /** An address, or a v4 pool id. */
+  readonly id: `0x${string}`;
+  readonly venue: string;
+  /** The contract that executed: the pool, or v4's pool manager. */
+  readonly emitter: `0x${string}`;
+  readonly trades: number;
+  readonly usdcE9: bigint;
+  /** Null when no event said it. */
+  readonly state: PoolState | null;
+}
+
+interface PoolState {
+  /** USDC for a whole token, without the pool's fee. */
+  readonly price: number;
+  /** USDC that it trades with at that price, as a pool of constant product. */
+  readonly usdcReserve: number;
+  readonly at: number;
+}
+
+export interface ExecutionReads {
+  /** Sizes as `tradesBySize` has them. A size or side without a measured trade is left out. */
+  tradeCosts(window: TradeWindow, boundsE9: readonly bigint[]): CostTotals[];
+  /** Largest volume first. */
+  tradesByPool(window: TradeWindow): PoolTotals[];
+}
+
+const costsBySize = (bounds: number) => `
+  SELECT ${new Array(bounds).fill('(usdc_e9 >= ?)').join(' + ')} AS size, side, count(*) AS trades,
+         total(CASE side WHEN 'buy' THEN usdc_e9 - base_e9 * price_before
+                         ELSE base_e9 * price_before - usdc_e9 END) AS costE9,
+         total(base_e9 * price_before) AS fairE9
+    FROM trades WHERE ${COUNTED} AND price_before IS NOT NULL GROUP BY size, side`;
+const POOL_SUMS = `
+  SELECT pool, venue, emitter, trades, whole, rest FROM
+    (SELECT pool, count(*) AS trades, sum(usdc_e9 / 1000000000) AS whole, sum(usdc_e9 % 1000000000) AS rest
+       FROM trades WHERE ${COUNTED} GROUP BY pool) AS sums
+  JOIN pools ON pools.id = sums.pool`;
+const STATE = `
+  SELECT price_after AS price, usdc_reserve AS usdcReserve, at FROM trades
+   WHERE pool = ? AND price_after IS NOT NULL ORDER BY block DESC, log_index DESC LIMIT 1`;
+
+type PoolSums = Record<'pool' | 'emitter', Uint8Array> &
+  Record<'trades' | 'whole' | 'rest', bigint> & { venue: string };
+
+export function createExecutionReads(db: Sqlite): ExecutionReads {
+  const pools = db.prepare(POOL_SUMS).safeIntegers();
+  const state = db.prepare(STATE);
+  return {
+    tradeCosts: (window, bounds) =>
+      db.prepare(costsBySize(bounds.length)).all(...bounds, ...keyOf(window)) as CostTotals[],
+    tradesByPool: (window) =>
+      (pools.all(...keyOf(window)) as PoolSums[])
+        .map(({ pool, venue, emitter, trades, whole, rest }) => ({
+          id: bytesToHex(pool),
+          venue,
+          emitter: bytesToHex(emitter),
+          trades: Number(trades),
+          usdcE9: whole * E9 + rest,
+          state: (state.get(pool) as PoolState | undefined) ?? null,
+        }))
+        .sort((a, b) => (a.usdcE9 === b.usdcE9 ? (a.id < b.id ? -1 : 1) : a.usdcE9 > b.usdcE9 ? -1 : 1)),
   };
 }

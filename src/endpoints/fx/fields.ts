@@ -7,7 +7,7 @@ import type {
   PoolTotals,
   TradeWindow,
   WindowTotals,
-} from '../../collector/store/costs.ts';
+} from '../../collector/store/trades.ts';
 import { BadParameter } from '../../errors.ts';
 import { divide, formatDecimal, formatUnits, formatUsdc, USDC_DECIMALS } from '../../lib/units.ts';
 import { addressField, atField, decimal, hashField, usdcField } from '../fields.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
-import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/costs.ts';
+import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/trades.ts';
 import { sourceSchema } from '../../lib/source.ts';
 import { addressField, detailField, paidDetail, usdcField } from '../fields.ts';
 import {

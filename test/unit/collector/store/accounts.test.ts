@@ -4,7 +4,7 @@ import {
   createAccountReads,
   createAccountWrites,
 } from '../../../../src/collector/store/accounts.ts';
-import { createContractReads } from '../../../../src/collector/store/deploys.ts';
+import { createDeployReads } from '../../../../src/collector/store/deploys.ts';
 import { createChainFacts } from '../../../../src/collector/store/facts.ts';
 import type { BlockRow } from '../../../../src/collector/store/rows.ts';
 import { type ChainWrites, createChainWrites } from '../../../../src/collector/store/writes.ts';
@@ -208,7 +208,7 @@ test('a contract’s creation is found by its address, the newest where there ar
     deployer: account(block),
     transactionHash: hash(block),
   });
-  const { creationOf } = createContractReads(db);
+  const { creationOf } = createDeployReads(db);
   writes.storeBlocks({ blocks: blocks(1, 9), deploys: [deploy(4), deploy(8)], scan: null });
   const created = { deployer: toHex(account(8)), transaction: toHex(hash(8)), ...place(8) };
   expect(creationOf(toHex(ALICE))).toEqual({ ...created, label: null });
