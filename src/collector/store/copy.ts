@@ -8,32 +8,37 @@ import {
   type CoverageKind,
   createChainFacts,
   createChainLookups,
+  HOUR,
   NO_COLLECTOR,
   readCollected,
 } from './facts.ts';
 import { createFeeSteps, type FeeStepReads } from './fees.ts';
 import { type ChainReads, createChainReads } from './reads.ts';
 
-/** How often the file is checked by one stat, so that a new copy is served within seconds. */
+// Serves from a copy of another service's chain database:
+// 1. the copy is opened read-only, and checked: its version, its chain, that no service writes to it;
+// 2. one stat every two seconds shows whether the file was replaced; then the new copy is opened, and served at once;
+// 3. a later copy that cannot be used is logged, and the copy before it is served on.
+
+/** How often the file is checked by one stat. */
 const LOOK_MS = 2000;
-/** Openings in a row that a replacement may spoil. */
+/** Openings in a row, while each is spoiled by a replacement. */
 const MOST_OPENS = 10;
 
 interface ChainCopyOptions {
   readonly file: string;
   /** A copy of another chain is refused. */
   readonly chainId: number;
-  /** The window whose filled share is reported, as in the collector. */
+  /** The window whose filled share is reported. */
   readonly backfillHours: number;
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
   readonly lookMs?: number;
 }
 
-/** A copy of another service's chain database. When the file is replaced, the new copy is served. */
 export interface ChainCopy {
   readonly reads: ChainReads;
   readonly feeSteps: FeeStepReads['feeSteps'];
-  /** The state of its collector when the copy was made. */
+  /** As its collector was when the copy was made. */
   readonly collector: CollectorView;
   close(): void;
 }
@@ -42,7 +47,7 @@ export interface ChainCopy {
 class Replaced extends Error {}
 
 interface Opened {
-  /** Identifies the file among all that are ever at this path. */
+  /** The file's, among all that are ever at this path. */
   readonly mark: string;
   readonly db: Sqlite;
   readonly reads: ChainReads;
@@ -51,9 +56,8 @@ interface Opened {
 }
 
 /**
- * Serves from a copy that is replaced as a whole, by a rename. Data, freshness and version change together, in one turn of the event loop.
- * Throws when the first copy cannot be used. A later copy that cannot be used is logged once, and the copy before it is served on.
- * A file that is replaced while it is opened is opened again, up to MOST_OPENS openings in all.
+ * The file is replaced as a whole, by a rename. Data, freshness and version change together, in one turn of the event
+ * loop. Throws when the first copy cannot be used; a later one that cannot be used is logged once.
  */
 export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK_MS }: ChainCopyOptions): ChainCopy {
   let version = 1;
@@ -116,7 +120,7 @@ export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK
   };
 }
 
-/** The same methods. Each call goes to the current copy, so that a stored method never uses a closed connection. */
+/** Each call goes to the current copy, so that a stored method never uses a closed connection. */
 function following<T extends object>(current: () => T): T {
   const methods = Object.keys(current()).map((name) => [
     name,
@@ -130,11 +134,9 @@ function markOf(file: string): string {
   return [dev, ino, size, mtimeNs].join(':');
 }
 
-const HOUR_SECONDS = 3600;
-
 /**
- * The collector's state when its database was copied; `version` differs between copies.
- * The head counts as checked when the collector last saw it move. So every reported lag grows from then on, until a newer copy replaces this one.
+ * The collector's state when its database was copied. The head counts as checked when the collector last saw it move:
+ * so every reported lag grows until a newer copy replaces this one. `version` differs between copies.
  */
 function readCopiedStatus(db: Sqlite, version: number, backfillHours: number): CollectorStatus {
   const facts = createChainFacts(db);
@@ -142,7 +144,7 @@ function readCopiedStatus(db: Sqlite, version: number, backfillHours: number): C
   const head = facts.head();
   const full = facts.coverage('full');
   const collected = readCollected({ facts, lookups }, full);
-  const blocks = Math.ceil((backfillHours * HOUR_SECONDS) / (collected.blockTimeSeconds ?? 1));
+  const blocks = Math.ceil((backfillHours * HOUR) / (collected.blockTimeSeconds ?? 1));
   const to = full.at(-1)?.to ?? 0;
   const share = (kind: CoverageKind) => shareOf(facts.coverage(kind), { from: Math.max(1, to - blocks + 1), to }, 0);
   return {
@@ -162,7 +164,7 @@ function readCopiedStatus(db: Sqlite, version: number, backfillHours: number): C
   };
 }
 
-/** The chain id of the copied database; null when its collector had not read it yet. */
+/** Null when its collector had not read it yet. */
 function readCopiedChainId(db: Sqlite): number | null {
   const facts = createChainFacts(db);
   return (JSON.parse(facts.get('identity') ?? 'null') as { chainId: number } | null)?.chainId ?? null;

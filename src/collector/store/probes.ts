@@ -1,5 +1,7 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
+// Probes of RPC endpoints: written by the round, read one by one, and counted. Times are Unix milliseconds.
+
 /** Why a probe failed. */
 export const PROBE_ERRORS = ['timeout', 'rateLimited', 'rpcError', 'transport'] as const;
 export type ProbeError = (typeof PROBE_ERRORS)[number];
@@ -15,17 +17,14 @@ export interface Probe {
   readonly error: ProbeError | null;
 }
 
-/** A probe as it was stored. */
 export interface StoredProbe extends Probe {
-  /** Unix milliseconds. */
   readonly atMs: number;
-  /** The highest head that any endpoint reported in the same round. */
+  /** The highest head of any endpoint in the round. */
   readonly bestHead: number | null;
 }
 
-/** Writer of `probes`. */
 export interface ProbeWrites {
-  /** Stores one round of probes and deletes these endpoints' rows from before `keepFromMs`, in one transaction. */
+  /** Stores one round, and deletes these endpoints' rows from before `keepFromMs`, in one transaction. */
   record(atMs: number, probes: readonly Probe[], keepFromMs: number): void;
 }
 
@@ -34,7 +33,7 @@ export function createProbeWrites(db: Sqlite): ProbeWrites {
     `INSERT OR REPLACE INTO probes (endpoint, at_ms, ok, latency_ms, head, best_head, error)
      VALUES (@endpoint, @atMs, @ok, @latencyMs, @head, @bestHead, @error)`,
   );
-  // One endpoint at a time, because the rows are stored in that order. Those of endpoints that are no longer probed go with the hours (writes.ts).
+  // One endpoint at a time, in the order of the rows. Rows of endpoints no longer probed go with the hours.
   const prune = db.prepare('DELETE FROM probes WHERE endpoint = ? AND at_ms < ?');
   const record = db.transaction((atMs: number, probes: readonly Probe[], keepFromMs: number) => {
     const heads = probes.flatMap(({ head }) => head ?? []);
@@ -47,9 +46,8 @@ export function createProbeWrites(db: Sqlite): ProbeWrites {
   return { record: (atMs, probes, keepFromMs) => void record.immediate(atMs, probes, keepFromMs) };
 }
 
-/** Reader of `probes`. */
 export interface ProbeReads {
-  /** Probes from `sinceMs` on (Unix milliseconds), oldest first. */
+  /** From `sinceMs` on, oldest first. */
   probes(endpoint: string, sinceMs: number): StoredProbe[];
 }
 
@@ -66,21 +64,20 @@ export function createProbeReads(db: Sqlite): ProbeReads {
   };
 }
 
-/** How many probes of a time span were made and answered, and the last one that was not. */
+/** How many probes of a time were made and answered, and the last one that was not. */
 export interface ProbeTally {
   readonly probes: number;
   readonly answered: number;
   readonly lastFailure: { readonly atMs: number; readonly error: ProbeError } | null;
 }
 
-/** Counter of `probes`. */
 export interface ProbeTallies {
-  /** The probes of an endpoint from `sinceMs` up to `untilMs`, both included, in Unix milliseconds. */
+  /** From `sinceMs` to `untilMs`, both included. */
   probeTally(endpoint: string, sinceMs: number, untilMs: number): ProbeTally;
 }
 
 const HOUR_MS = 3_600_000;
-/** An hour is kept once it is over for this long: no probe of it is still to be stored. */
+/** An hour that is over for this long is kept: no probe of it is still to be stored. */
 const SETTLED_MS = 60_000;
 /** A day of hours for some twenty endpoints. */
 const MAX_KEPT = 500;
@@ -92,8 +89,8 @@ interface TallyRow {
 }
 
 /**
- * Counts probes. A day of one endpoint is some seventeen thousand rows, too many to read for each answer. So the counts of past whole hours are
- * kept: their rows do not change until they are deleted, a day later.
+ * Keeps the counts of past whole hours, whose rows do not change until they are deleted, a day later: a day of one
+ * endpoint is some seventeen thousand rows, too many to read for each answer.
  */
 export function createProbeTallies(db: Sqlite): ProbeTallies {
   const count = db.prepare(

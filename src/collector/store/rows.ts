@@ -1,4 +1,4 @@
-/** Rows of the chain database as they are written. Hashes and addresses are bytes, times Unix seconds. */
+// Rows of the chain database as they are written. Hashes and addresses are bytes, times Unix seconds.
 
 /** An executed trade of a watched token against USDC; amounts in 10^-9 of a whole token. */
 export interface TradeRow {
@@ -19,7 +19,7 @@ export interface TradeRow {
   readonly pricing: TradePricing | null;
 }
 
-/** The pool's price beside a trade, in whole USDC for a whole token and without the pool's fee. */
+/** The pool's price beside a trade, in USDC for a whole token, without the pool's fee. */
 interface TradePricing {
   readonly priceAfter: number;
   /** Null: the price after the trade before it in the same pool. */
@@ -57,7 +57,7 @@ export interface PoolRow {
 /** What a created contract is, as bits of a number; 0 is neither. */
 export const DeployKinds = { token: 1, proxy: 2 } as const;
 
-/** A contract that a transaction created; its code is read later. */
+/** A created contract; its code is read later. */
 export interface DeployRow {
   readonly block: number;
   readonly at: number;

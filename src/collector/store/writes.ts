@@ -2,7 +2,15 @@ import type { Coverage, Span } from '../../lib/coverage.ts';
 import { asFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 import { type AccountWrites, createAccountWrites } from './accounts.ts';
 import { createOperationCosts, type OperationCost } from './costs.ts';
-import { type ChainFacts, createChainFacts, STORED_KINDS, type StoredHead } from './facts.ts';
+import {
+  type ChainFacts,
+  type CoverageKind,
+  createChainFacts,
+  HOUR,
+  hourOf,
+  STORED_KINDS,
+  type StoredHead,
+} from './facts.ts';
 import type {
   AccountRow,
   BlockRow,
@@ -14,18 +22,31 @@ import type {
   TradeRow,
 } from './rows.ts';
 
+// Every write to the chain database:
+// 1. each call is one transaction (`createCommit`), so that a crash leaves whole spans;
+// 2. a span's rows replace the old ones, and `facts` says that the span is stored (`createSpanWrites`);
+// 3. hours past the retention are rolled up, one at a time (`createRollup`).
+
 /** Blocks that were read whole, in order and without a gap. */
 interface BlockSpanRows {
   readonly blocks: readonly BlockRow[];
   readonly deploys: readonly DeployRow[];
-  /** The costs of their transactions, where known. */
+  /** Of their transactions, where known. */
   readonly costs?: readonly OperationCost[];
-  /** The accounts of their transactions. Without them the span counts as not searched for accounts. */
+  /** Of their transactions. Without them the span counts as not searched for accounts. */
   readonly accounts?: readonly AccountRow[];
-  /** Called inside the transaction, after the span's old rows are gone. Null when the logs were not read with the blocks. */
+  /** Called inside the transaction, when the span's old rows are gone. Null when the logs were not read too. */
   readonly scan: (() => LogRows) | null;
-  /** Everything stored from this block up is dropped first, in the same transaction: those blocks are no longer the chain's. */
+  /** All from this block up is dropped first, in the same transaction: those blocks are no longer the chain's. */
   readonly replaceFrom?: number;
+}
+
+/** The rows that the logs of a span gave. */
+export interface LogRows {
+  readonly trades: readonly TradeRow[];
+  readonly tokenEvents: readonly TokenEventRow[];
+  readonly pools: readonly PoolRow[];
+  readonly tokenAccounts?: readonly TokenAccountRow[];
 }
 
 /** What a look at a created contract found. */
@@ -46,34 +67,25 @@ interface CodeRow extends LabelRow {
 }
 
 /** The blocks that are stored, by kind. */
-export interface StoredCoverage {
-  /** Read whole. */
-  readonly full: Coverage;
-  /** Base fee and utilisation known. */
-  readonly fees: Coverage;
-  /** Logs scanned. */
-  readonly logs: Coverage;
-}
+export type StoredCoverage = Readonly<Record<CoverageKind, Coverage>>;
 
-/** Every write to the chain database; each call is one transaction, so that a crash leaves whole spans. */
 export interface ChainWrites {
   coverage(): StoredCoverage;
   storeBlocks(rows: BlockSpanRows): void;
   storeFees(span: Span, rows: readonly FeeRow[]): void;
   storeLogs(span: Span, scan: () => LogRows): void;
   storeCode(rows: readonly CodeRow[]): void;
-  /** Stores a later look. A look that finds less than an earlier one (a node refused a call) takes nothing away. */
+  /** A later look. One that finds less than an earlier one (a node refused a call) takes nothing away. */
   storeLabels(rows: readonly LabelRow[]): void;
   storeHead(head: StoredHead): void;
-  /** Marks these blocks' logs as not scanned. Their rows stay until the blocks are scanned again. */
+  /** Their rows stay until the logs are scanned again. */
   forgetLogs(span: Span): void;
-  /** Deletes everything from this block up. */
+  /** From this block up. */
   dropFrom(block: number): void;
-  /** Deletes the stored blocks of a span. */
   drop(span: Span): void;
-  /** Rolls up one whole hour before `before` (Unix seconds). Returns true while there are more. */
+  /** Rolls up the oldest hour that ended by `before` (Unix seconds); false when there is none. */
   rollUpHour(before: number): boolean;
-  /** Deletes rolled-up hours from before `before`. */
+  /** Deletes rolled-up hours that began before `before`. */
   dropHours(before: number): void;
   /** Empties the database for the chain that it now belongs to. */
   reset(): void;
@@ -84,23 +96,13 @@ export interface ChainWrites {
 }
 
 const TABLES = [
-  'blocks',
-  'deploys',
-  'account_hours',
-  'token_accounts',
-  'pools',
-  'trades',
-  'token_events',
-  'operation_costs',
-  'tips',
-  'probes',
-  'hours',
-  'facts',
+  ...['blocks', 'deploys', 'account_hours', 'token_accounts', 'pools', 'trades', 'token_events', 'operation_costs'],
+  ...['tips', 'probes', 'hours', 'facts'],
 ];
 /** Above every block number. */
 const TOP = Number.MAX_SAFE_INTEGER;
 
-/** Creates the writer of the chain database. There must be only one. */
+/** There must be only one writer. */
 export function createChainWrites(db: Sqlite): ChainWrites {
   const facts = createChainFacts(db);
   const accounts = createAccountWrites(db);
@@ -108,7 +110,6 @@ export function createChainWrites(db: Sqlite): ChainWrites {
   const operations = createOperationCosts(db);
   const statements = prepareWrites(db);
   const { writeLogRows, drop } = createSpanWrites(statements, facts, accounts);
-
   const { commit, version, fault } = createCommit(db);
 
   return {
@@ -159,9 +160,8 @@ export function createChainWrites(db: Sqlite): ChainWrites {
 function createCommit(db: Sqlite) {
   let commits = 0;
   let fault: string | null = null;
-
   return {
-    /** Runs in one transaction that takes the write lock first; nested calls join it. Throws what the task throws, and DatabaseFileError. */
+    /** Takes the write lock first; nested calls join. Throws what the task throws, and DatabaseFileError. */
     commit: <T>(task: () => T): T => {
       try {
         const result = db.transaction(task).immediate();
@@ -184,79 +184,7 @@ function runEach(statement: ReturnType<Sqlite['prepare']>, rows: readonly object
   for (const row of rows) statement.run(row);
 }
 
-/** The rows that the logs of a span gave. */
-export interface LogRows {
-  readonly trades: readonly TradeRow[];
-  readonly tokenEvents: readonly TokenEventRow[];
-  readonly pools: readonly PoolRow[];
-  readonly tokenAccounts?: readonly TokenAccountRow[];
-}
-
-const INSERT_BLOCK = `
-  INSERT INTO blocks (number, exact, at, hash, parent_hash, base_fee, next_base_fee, utilisation, gas_limit,
-                      transactions, deploys, native_transfers, token_transfers, contract_calls)
-  VALUES (@number, 1, @at, @hash, @parentHash, @baseFee, @nextBaseFee, @utilisation, @gasLimit,
-          @transactions, @deploys, @nativeTransfers, @tokenTransfers, @contractCalls)
-  ON CONFLICT (number) DO UPDATE
-     SET exact = 1, at = @at, hash = @hash, parent_hash = @parentHash, base_fee = @baseFee, next_base_fee = @nextBaseFee,
-         utilisation = @utilisation, gas_limit = @gasLimit, transactions = @transactions, deploys = @deploys,
-         native_transfers = @nativeTransfers, token_transfers = @tokenTransfers, contract_calls = @contractCalls`;
-/** A block that was read whole has more data than fee history, so it is not replaced. */
-const INSERT_FEE = `
-  INSERT INTO blocks (number, exact, at, base_fee, utilisation) VALUES (@number, 0, @at, @baseFee, @utilisation)
-  ON CONFLICT (number) DO NOTHING`;
-const INSERT_DEPLOY = `
-  INSERT INTO deploys (block, at, address, deployer, transaction_hash)
-  VALUES (@block, @at, @address, @deployer, @transactionHash)`;
-const INSERT_TRADE = `
-  INSERT INTO trades (block, log_index, transaction_hash, at, pool, token, base_e9, usdc_e9, excluded,
-                      side, price_before, price_after, usdc_reserve)
-  VALUES (@block, @logIndex, @transactionHash, @at, @pool, @token, @baseE9, @usdcE9, @excluded,
-          @side, @priceBefore, @priceAfter, @usdcReserve)`;
-/** A pool's price changes by swaps alone, so the price before a trade is that after the one before it, if no block between them is missing. */
-const LINK_TRADES = `
-  UPDATE trades INDEXED BY trades_unlinked SET price_before =
-    (SELECT earlier.price_after FROM trades AS earlier
-      WHERE earlier.pool = trades.pool AND earlier.block >= @from
-        AND (earlier.block, earlier.log_index) < (trades.block, trades.log_index)
-      ORDER BY earlier.block DESC, earlier.log_index DESC LIMIT 1)
-   WHERE price_before IS NULL AND price_after IS NOT NULL AND block BETWEEN @from AND @to`;
-const INSERT_TOKEN_EVENT = `
-  INSERT INTO token_events (block, log_index, transaction_hash, at, kind, account, amount)
-  VALUES (@block, @logIndex, @transactionHash, @at, @kind, @account, @amount)`;
-const INSERT_POOL = `
-  INSERT INTO pools (id, venue, kind, emitter, token, token_first, token_decimals, usdc_decimals, found_block)
-  VALUES (@id, @venue, @kind, @emitter, @token, @tokenFirst, @tokenDecimals, @usdcDecimals, @foundBlock)
-  ON CONFLICT (id) DO NOTHING`;
-const UNPRICED = { priceBefore: null, priceAfter: null, usdcReserve: null };
-
-/** The statements that write and delete rows of blocks. */
-function prepareWrites(db: Sqlite) {
-  return {
-    block: db.prepare(INSERT_BLOCK),
-    fee: db.prepare(INSERT_FEE),
-    deploy: db.prepare(INSERT_DEPLOY),
-    trade: db.prepare(INSERT_TRADE),
-    linkTrades: db.prepare(LINK_TRADES),
-    tokenEvent: db.prepare(INSERT_TOKEN_EVENT),
-    pool: db.prepare(INSERT_POOL),
-    code: db.prepare(
-      `UPDATE deploys SET code_bytes = @codeBytes, code_hash = @codeHash, label = coalesce(@label, label), kinds = @kinds, look_at = @lookAt
-        WHERE block = @block AND transaction_hash = @transactionHash`,
-    ),
-    label: db.prepare(
-      `UPDATE deploys SET label = CASE WHEN kinds & ~@kinds = 0 THEN coalesce(@label, label) ELSE label END,
-              kinds = kinds | @kinds, look_at = @lookAt
-        WHERE block = @block AND transaction_hash = @transactionHash`,
-    ),
-    dropBlocks: db.prepare('DELETE FROM blocks WHERE number BETWEEN ? AND ?'),
-    dropDeploys: db.prepare('DELETE FROM deploys WHERE block BETWEEN ? AND ?'),
-    dropTrades: db.prepare('DELETE FROM trades WHERE block BETWEEN ? AND ?'),
-    dropTokenEvents: db.prepare('DELETE FROM token_events WHERE block BETWEEN ? AND ?'),
-  };
-}
-
-/** Steps that several writes share, inside their transactions: writing the logs of a span, and deleting all of a span. */
+/** What several writes do inside their transactions: write the logs of a span, and delete all of one. */
 function createSpanWrites(statements: ReturnType<typeof prepareWrites>, facts: ChainFacts, accounts: AccountWrites) {
   function writeLogRows({ from, to }: Span, scan: () => LogRows): void {
     statements.dropTrades.run(from, to);
@@ -273,14 +201,8 @@ function createSpanWrites(statements: ReturnType<typeof prepareWrites>, facts: C
 
   function drop(span: Span): void {
     const { from, to } = span;
-    for (const statement of [
-      statements.dropBlocks,
-      statements.dropDeploys,
-      statements.dropTrades,
-      statements.dropTokenEvents,
-    ]) {
-      statement.run(from, to);
-    }
+    const { dropBlocks, dropDeploys, dropTrades, dropTokenEvents } = statements;
+    for (const statement of [dropBlocks, dropDeploys, dropTrades, dropTokenEvents]) statement.run(from, to);
     accounts.drop(span);
     for (const kind of STORED_KINDS) facts.uncover(kind, span);
   }
@@ -288,13 +210,77 @@ function createSpanWrites(statements: ReturnType<typeof prepareWrites>, facts: C
   return { writeLogRows, drop };
 }
 
-const HOUR = 3600;
+const INSERT_BLOCK = `
+  INSERT INTO blocks (number, exact, at, hash, parent_hash, base_fee, next_base_fee, utilisation, gas_limit,
+                      transactions, deploys, native_transfers, token_transfers, contract_calls)
+  VALUES (@number, 1, @at, @hash, @parentHash, @baseFee, @nextBaseFee, @utilisation, @gasLimit,
+          @transactions, @deploys, @nativeTransfers, @tokenTransfers, @contractCalls)
+  ON CONFLICT (number) DO UPDATE
+     SET exact = 1, at = @at, hash = @hash, parent_hash = @parentHash, base_fee = @baseFee,
+         next_base_fee = @nextBaseFee, utilisation = @utilisation, gas_limit = @gasLimit,
+         transactions = @transactions, deploys = @deploys,
+         native_transfers = @nativeTransfers, token_transfers = @tokenTransfers, contract_calls = @contractCalls`;
+/** Does not replace a block that was read whole, which has more data than fee history. */
+const INSERT_FEE = `
+  INSERT INTO blocks (number, exact, at, base_fee, utilisation) VALUES (@number, 0, @at, @baseFee, @utilisation)
+  ON CONFLICT (number) DO NOTHING`;
+const INSERT_DEPLOY = `
+  INSERT INTO deploys (block, at, address, deployer, transaction_hash)
+  VALUES (@block, @at, @address, @deployer, @transactionHash)`;
+const INSERT_TRADE = `
+  INSERT INTO trades (block, log_index, transaction_hash, at, pool, token, base_e9, usdc_e9, excluded,
+                      side, price_before, price_after, usdc_reserve)
+  VALUES (@block, @logIndex, @transactionHash, @at, @pool, @token, @baseE9, @usdcE9, @excluded,
+          @side, @priceBefore, @priceAfter, @usdcReserve)`;
+/** Swaps alone change a pool's price: before a trade it is that after the last one, if no block between is missing. */
+const LINK_TRADES = `
+  UPDATE trades INDEXED BY trades_unlinked SET price_before =
+    (SELECT earlier.price_after FROM trades AS earlier
+      WHERE earlier.pool = trades.pool AND earlier.block >= @from
+        AND (earlier.block, earlier.log_index) < (trades.block, trades.log_index)
+      ORDER BY earlier.block DESC, earlier.log_index DESC LIMIT 1)
+   WHERE price_before IS NULL AND price_after IS NOT NULL AND block BETWEEN @from AND @to`;
+const INSERT_TOKEN_EVENT = `
+  INSERT INTO token_events (block, log_index, transaction_hash, at, kind, account, amount)
+  VALUES (@block, @logIndex, @transactionHash, @at, @kind, @account, @amount)`;
+const INSERT_POOL = `
+  INSERT INTO pools (id, venue, kind, emitter, token, token_first, token_decimals, usdc_decimals, found_block)
+  VALUES (@id, @venue, @kind, @emitter, @token, @tokenFirst, @tokenDecimals, @usdcDecimals, @foundBlock)
+  ON CONFLICT (id) DO NOTHING`;
+const UNPRICED = { priceBefore: null, priceAfter: null, usdcReserve: null };
 
-/** Adds a part of an hour to the hour's row. A block near the boundary may come later than the rest, because fee rows have interpolated times. */
+function prepareWrites(db: Sqlite) {
+  return {
+    block: db.prepare(INSERT_BLOCK),
+    fee: db.prepare(INSERT_FEE),
+    deploy: db.prepare(INSERT_DEPLOY),
+    trade: db.prepare(INSERT_TRADE),
+    linkTrades: db.prepare(LINK_TRADES),
+    tokenEvent: db.prepare(INSERT_TOKEN_EVENT),
+    pool: db.prepare(INSERT_POOL),
+    code: db.prepare(
+      `UPDATE deploys SET code_bytes = @codeBytes, code_hash = @codeHash, label = coalesce(@label, label),
+              kinds = @kinds, look_at = @lookAt
+        WHERE block = @block AND transaction_hash = @transactionHash`,
+    ),
+    label: db.prepare(
+      `UPDATE deploys SET label = CASE WHEN kinds & ~@kinds = 0 THEN coalesce(@label, label) ELSE label END,
+              kinds = kinds | @kinds, look_at = @lookAt
+        WHERE block = @block AND transaction_hash = @transactionHash`,
+    ),
+    dropBlocks: db.prepare('DELETE FROM blocks WHERE number BETWEEN ? AND ?'),
+    dropDeploys: db.prepare('DELETE FROM deploys WHERE block BETWEEN ? AND ?'),
+    dropTrades: db.prepare('DELETE FROM trades WHERE block BETWEEN ? AND ?'),
+    dropTokenEvents: db.prepare('DELETE FROM token_events WHERE block BETWEEN ? AND ?'),
+  };
+}
+
+/** Adds to the hour's row: a block near the boundary may come later, because fee rows have interpolated times. */
 const ROLL_UP = `
   INSERT INTO hours (at, blocks, counted_blocks, min_base_fee, avg_base_fee, max_base_fee, utilisation,
                      transactions, deploys, deployers, native_transfers, token_transfers, contract_calls)
-  SELECT @hour, count(*), count(transactions), min(base_fee), CAST(round(avg(base_fee)) AS INTEGER), max(base_fee), avg(utilisation),
+  SELECT @hour, count(*), count(transactions), min(base_fee), CAST(round(avg(base_fee)) AS INTEGER), max(base_fee),
+         avg(utilisation),
          coalesce(sum(transactions), 0), coalesce(sum(deploys), 0),
          (SELECT count(DISTINCT deployer) FROM deploys WHERE at >= @hour AND at < @end),
          coalesce(sum(native_transfers), 0), coalesce(sum(token_transfers), 0), coalesce(sum(contract_calls), 0)
@@ -303,22 +289,20 @@ const ROLL_UP = `
      SET avg_base_fee = CAST(round((avg_base_fee * 1.0 * blocks + excluded.avg_base_fee * 1.0 * excluded.blocks)
                                    / (blocks + excluded.blocks)) AS INTEGER),
          utilisation = (utilisation * blocks + excluded.utilisation * excluded.blocks) / (blocks + excluded.blocks),
-         min_base_fee = min(min_base_fee, excluded.min_base_fee), max_base_fee = max(max_base_fee, excluded.max_base_fee),
+         min_base_fee = min(min_base_fee, excluded.min_base_fee),
+         max_base_fee = max(max_base_fee, excluded.max_base_fee),
          deployers = max(deployers, excluded.deployers), blocks = blocks + excluded.blocks,
          counted_blocks = counted_blocks + excluded.counted_blocks, transactions = transactions + excluded.transactions,
          deploys = deploys + excluded.deploys, native_transfers = native_transfers + excluded.native_transfers,
-         token_transfers = token_transfers + excluded.token_transfers, contract_calls = contract_calls + excluded.contract_calls`;
-
-/** Statements of retention; the caller holds the transaction. */
-interface Rollup {
-  /** Rolls up the oldest hour that ended by `before`; false when there is none. */
-  rollUpHour(before: number): boolean;
-  /** Deletes hours that began before `before`. */
-  dropHours(before: number): void;
-}
+         token_transfers = token_transfers + excluded.token_transfers,
+         contract_calls = contract_calls + excluded.contract_calls`;
 
 /** One hour a call (7,200 rows of half-second blocks), so that no commit holds the event loop for long. */
-function createRollup(db: Sqlite, facts: ChainFacts, accounts: Pick<AccountWrites, 'prune'>): Rollup {
+function createRollup(
+  db: Sqlite,
+  facts: ChainFacts,
+  accounts: Pick<AccountWrites, 'prune'>,
+): Pick<ChainWrites, 'rollUpHour' | 'dropHours'> {
   const oldest = db.prepare('SELECT min(at) FROM blocks').pluck();
   const highest = db.prepare('SELECT max(number), count(transactions) FROM blocks WHERE at < ?').raw();
   const rollUp = db.prepare(ROLL_UP);
@@ -331,7 +315,7 @@ function createRollup(db: Sqlite, facts: ChainFacts, accounts: Pick<AccountWrite
     rollUpHour(before) {
       const first = oldest.get() as number | null;
       if (first === null) return false;
-      const hour = Math.floor(first / HOUR) * HOUR;
+      const hour = hourOf(first);
       const end = hour + HOUR;
       if (end > before) return false;
       const [top, whole] = highest.get(end) as [number, number];
