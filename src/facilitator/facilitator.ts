@@ -7,11 +7,14 @@ import type { FacilitatorCounts, LightningStore } from '../store/ports/proofs.ts
 import { createCounts, createLimits, type FacilitatorLimits } from './limits.ts';
 import { createSettle, networkOf, type SettleAnswer, WHAT_IS_KNOWN } from './settle.ts';
 
+// The facilitator for Lightning proofs of any seller, over the store that our own Lightning routes use too: its two
+// steps of a call (`settle.ts`, under the limits of `limits.ts`), and what it says of itself. It knows no transport.
+
 interface FacilitatorOptions {
   readonly store: Pick<LightningStore, 'claim' | 'facilitatorCounts' | 'clientCount'>;
   readonly clock: Clock;
   readonly config: FacilitatorLimits;
-  /** Where calls per minute are counted; in this process's memory by default. */
+  /** Where calls a minute are counted; by default in memory. */
   readonly windows?: OpenWindows | undefined;
   readonly publicOrigin: string;
   /** Our node's key in hex; null while there is none. The facilitator works without one. */
@@ -19,19 +22,17 @@ interface FacilitatorOptions {
   readonly log: Logger;
 }
 
-/** Settles Lightning proofs for any seller. It does not depend on a transport. */
+/** `client` is the key under which a call is counted. */
 export interface Facilitator {
-  /** Counts a client's call and returns a refusal when a limit is reached. For transports that can ask before they read the body. */
+  /** Counts a call; null admits it. For transports that can ask before they read the body. */
   admit(client: string): Promise<SettleAnswer | null>;
-  /** Settles a call that was admitted. */
   settleAdmitted(body: unknown, client: string): Promise<SettleAnswer>;
-  /** Admits and settles. `client` is the key under which the call is counted. Every body gets an answer. */
+  /** Admits and settles. Every body gets an answer. */
   settle(body: unknown, client: string): Promise<SettleAnswer>;
   /** Throws Unavailable while the ledger cannot be read. */
   descriptor(): Promise<ReturnType<typeof describeFacilitator>>;
 }
 
-/** Makes the facilitator over the store that our own Lightning routes use too. */
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { store, clock, config, windows, publicOrigin, ownPayTo, log } = options;
   const { dailyCap, maxTimeoutSeconds } = config;
@@ -67,7 +68,7 @@ const NOTE = [
   `The other half is for known payees only, with ${WHAT_IS_KNOWN}; each has at most an equal part of it.`,
 ].join(' ');
 
-/** The facilitator's public description: its address, what it accepts, its limits, and how much it has settled by now, from the ledger. */
+/** The public description; its figures are the ledger's. */
 export function describeFacilitator(publicOrigin: string, limits: FacilitatorLimits, counts: FacilitatorCounts) {
   const { maxTimeoutSeconds, perMinute, dailyCap } = limits;
   const { total, today, nodes, own } = counts;
@@ -84,7 +85,7 @@ export function describeFacilitator(publicOrigin: string, limits: FacilitatorLim
   };
 }
 
-/** x402's list of what the facilitator settles: one kind per network, with the method and the flow that a requirement's `extra` must name. */
+/** x402's list of what is settled. A requirement's `extra` must name this method and flow. */
 export const SUPPORTED = {
   kinds: LIGHTNING_NETWORKS.map(({ id }) => ({
     x402Version: 2,

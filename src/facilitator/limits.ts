@@ -4,6 +4,10 @@ import { siteKey } from '../lib/limits/client.ts';
 import { countSharedClient, createMinuteWindows, type OpenWindows, openClientWindows } from '../lib/limits/windows.ts';
 import type { ClaimAccount, FacilitatorCounts, LightningStore, ReachedCap } from '../store/ports/proofs.ts';
 
+// The limits of settle calls: a minute's calls of a client, and the parts of a day's claims. The calls are counted in
+// memory, or where the processes share the counts; the claims in the ledger, so that a restart does not reset them.
+// The figures here may be a second old. The claim's own transaction checks the same caps again, exactly.
+
 /** One client may use a tenth of the day's cap, and at least one claim. All IPv6 clients of a /48 share one tenth. */
 const CLIENT_SHARE = 10;
 /** One payee may have a twentieth of the day's cap, and at least one claim. */
@@ -12,9 +16,9 @@ const PAYEE_SHARE = 20;
 const OPEN_SHARE = 2;
 const DAY_MS = 86_400_000;
 
-/** The facilitator's configured limits. */
+/** As configured. */
 export interface FacilitatorLimits {
-  /** Settle calls per minute and client, four times as many for an IPv6 /48. 0 is off. */
+  /** Settle calls of a client, four times as many of an IPv6 /48. 0 is off. */
   readonly perMinute: number;
   /** Claims per UTC day, of all clients together. */
   readonly dailyCap: number;
@@ -22,19 +26,18 @@ export interface FacilitatorLimits {
   readonly maxTimeoutSeconds: number;
 }
 
-/** Why a call is refused, and when to try again. `cap` is the part of the day that is used up. */
+/** Why a call is refused. `cap` is the part of the day that is used up. */
 export type Barrier = { readonly retryAfterSeconds: number } & (
   | { readonly status: 429; readonly reason: 'rate_limited' }
   | { readonly status: 503; readonly reason: 'daily_cap_reached'; readonly cap: ReachedCap }
 );
 
-/** The limits of the settle route, per client and in total. */
 export interface Limits {
-  /** Counts the call and returns the reason to refuse it, or null. Rejects when the store does not answer. */
+  /** Counts a call; null admits it. Rejects when the store does not answer. */
   barrier(client: string): Promise<Barrier | null>;
-  /** The account under which a claim of this client for this payee counts now. */
+  /** Under which a claim of this client for this payee counts now. */
   account(client: string, payTo: Uint8Array): ClaimAccount;
-  /** The refusal of a claim whose transaction found this part of the day used up. */
+  /** Of a claim whose transaction found this part of the day used up. */
   capReached(cap: ReachedCap): Barrier;
 }
 
@@ -43,15 +46,10 @@ interface LimitsOptions {
   readonly clock: Clock;
   readonly counts: Counts;
   readonly limits: FacilitatorLimits;
-  /** Where calls per minute are counted; in this process's memory by default. */
+  /** Where calls a minute are counted; by default in memory. */
   readonly windows?: OpenWindows | undefined;
 }
 
-/**
- * Counts calls per minute in memory, or where the processes share the counts. Counts the day's claims in the ledger, so that a restart does not reset
- * them.
- * The day's figure may be a second old here. The claim's own transaction checks the same caps again.
- */
 export function createLimits({ store, clock, counts, limits, windows: open }: LimitsOptions): Limits {
   const { perMinute, dailyCap } = limits;
   const clientCap = partOf(dailyCap, CLIENT_SHARE);
@@ -59,7 +57,7 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
   const openCap = partOf(dailyCap, OPEN_SHARE);
   const windows = openClientWindows(open ?? (() => createMinuteWindows(clock)), 'settle calls');
 
-  // Hashed with the day, so that a client cannot be followed from one day to the next, or with the payee, so that it cannot be followed to another.
+  // With the day or with the payee, so that a client cannot be followed to the next day, or to another payee.
   const hashOf = (client: string, salt: string | Uint8Array): Buffer =>
     createHash('sha256')
       .update(salt)
@@ -87,7 +85,7 @@ export function createLimits({ store, clock, counts, limits, windows: open }: Li
     async barrier(client) {
       const fast = await tooFast(client);
       if (fast) return fast;
-      // One client's share cannot be used up while all clients together claimed less. On most days this returns without a read.
+      // No client can have used up its share while all together claimed less: on most days there is nothing to read.
       if ((await counts.atMostToday()) < clientCap) return null;
       if (await counts.isDayFull()) return capReached('daily_cap');
       const day = utcDay(clock.nowMs());
@@ -103,18 +101,17 @@ function partOf(cap: number, share: number): number {
   return Math.max(1, Math.floor(cap / share));
 }
 
-/** The greatest age of the figures. The claim's own transaction checks the caps again, exactly. */
+/** The greatest age of the figures. */
 const FRESH_MS = 1000;
 
-/** Counts the facilitator's claims. Every method that returns a promise rejects when the store does not answer. */
+/** Every promise rejects when the store does not answer. */
 export interface Counts {
-  /** The ledger's figures of the current UTC day, at most a second old. */
+  /** Of the current UTC day, from the ledger. */
   current(): Promise<FacilitatorCounts>;
-  /** The day's figures with every claim that this process has recorded, for who looks right after a claim. */
+  /** With every claim that this process has recorded, for who looks right after a claim. */
   withOwnClaims(): Promise<FacilitatorCounts>;
   /** An upper bound of today's claims. A cap above it is not reached. */
   atMostToday(): Promise<number>;
-  /** Whether the day's cap is reached. */
   isDayFull(): Promise<boolean>;
   /** Records one more claim of this process. */
   claimed(): void;
@@ -134,10 +131,10 @@ interface Snapshot {
   readonly counts: Promise<FacilitatorCounts>;
 }
 
-/** Reads the ledger's figures at most once a second for all callers, because the descriptor is public and every settle call needs the day's count. */
+/** Reads at most once a second for all: the descriptor is public, and every settle call needs the day's count. */
 export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions): Counts {
   let snapshot: Snapshot | null = null;
-  // Claims of this process since the read began. The snapshot may already include some of them.
+  // Of this process since the read began. The snapshot may include some of them.
   let claimedSince = 0;
 
   function read(day: string, now: number): Promise<FacilitatorCounts> {

@@ -13,11 +13,14 @@ import {
 } from '../store/ports/proofs.ts';
 import type { Barrier, Counts, Limits } from './limits.ts';
 
+// A settle call, in this order: the client's limits; the body's shape; the proof, in the scheme's order; the claim.
+// A failure before the claim consumes nothing. A success is on disk before it is answered.
+
 /** The scheme forbids deleting a claim earlier than this after its proof has expired. */
 const RETENTION_SECONDS = 3600;
 /**
- * Added to the retention. This service's own routes honour a proof with a challenge of L402 or MPP for seven days after its invoice, and a claimed one is
- * spent for them too. One day more: a clock that was hours wrong while claims were pruned must not make a proof valid again.
+ * Added to it. Our own routes honour a proof with a challenge of L402 or MPP for seven days after its invoice, and a
+ * claimed one is spent for them too. One day more: a clock that was hours wrong must not make a proof valid again.
  */
 const MARGIN_SECONDS = 8 * 86_400;
 /** A store that does not answer is usually back after the next checkpoint or restart. */
@@ -29,36 +32,17 @@ type SettleBody =
   | {
       readonly success: false;
       readonly errorReason: string;
-      /** What is wrong, and what mends it, in words. */
+      /** What is wrong, and what mends it. */
       readonly message: string;
       readonly transaction: '';
       readonly network: string;
     };
 
-/** The answer to a settle call, on any transport. `status` is the HTTP status. */
+/** On any transport. */
 export interface SettleAnswer {
   readonly status: number;
   readonly body: SettleBody;
   readonly retryAfterSeconds?: number;
-}
-
-/** A refusal in x402's shape. Each reason has its own words; `message` is better where it is known what is wrong with this call. */
-export function refusal(
-  status: number,
-  errorReason: FacilitatorReason,
-  { network = '', message = MESSAGES[errorReason] }: { network?: string; message?: string } = {},
-): SettleAnswer {
-  return { status, body: refused(errorReason, message, network) };
-}
-
-function refused(errorReason: string, message: string, network: string): SettleBody {
-  return { success: false, errorReason, message, transaction: '', network };
-}
-
-/** The network in a body's requirement, else an empty text. */
-export function networkOf(body: unknown): string {
-  const network = own(own(body, 'paymentRequirements'), 'network');
-  return typeof network === 'string' ? network : '';
 }
 
 interface SettleOptions {
@@ -70,18 +54,13 @@ interface SettleOptions {
   readonly log: Logger;
 }
 
-/** The two steps of a settle call. Neither rejects. */
+/** Neither step rejects. */
 interface Settle {
   /** Counts the client's call before any of the body is read. Null admits it. */
   admit(client: string): Promise<SettleAnswer | null>;
-  /** Checks the proof and claims it for an admitted client. */
   settle(body: unknown, client: string): Promise<SettleAnswer>;
 }
 
-/**
- * Handles a settle call in this order: the client's limits; the body's shape; the proof, in the scheme's order; the claim.
- * A failure before the claim consumes nothing. A success is on disk before it is answered.
- */
 export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log }: SettleOptions): Settle {
   function storeUnavailable(error: unknown, network = ''): SettleAnswer {
     log.error({ err: error }, 'the store of claims did not answer; nothing was settled');
@@ -127,10 +106,24 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
   };
 }
 
-function blocked(barrier: Barrier, network = ''): SettleAnswer {
-  const { status, reason, retryAfterSeconds } = barrier;
-  const message = reason === 'daily_cap_reached' ? usedUp(barrier.cap) : MESSAGES[reason];
-  return { status, body: refused(reason, message, network), retryAfterSeconds };
+/** Of a body's requirement; else an empty text. */
+export function networkOf(body: unknown): string {
+  const network = own(own(body, 'paymentRequirements'), 'network');
+  return typeof network === 'string' ? network : '';
+}
+
+/** What is wrong with a call's form, in words; else null. */
+function faultOf(body: unknown): string | null {
+  if (!isRecord(body)) return `The body is no JSON object. Send ${CALL}.`;
+  if (own(body, 'x402Version') !== 2) return 'x402Version is not 2. Send x402Version 2.';
+  const wrong = ['paymentPayload', 'paymentRequirements'].find((member) => !isRecord(own(body, member)));
+  return wrong === undefined ? null : `${wrong} is missing or no JSON object. Send ${CALL}.`;
+}
+
+const CALL = '{ "x402Version": 2, "paymentPayload": { … }, "paymentRequirements": { … } }';
+
+function isRecord(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {
@@ -140,65 +133,68 @@ function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {
   return { ...key, claimedAt: now, keepUntil: keepSeconds * 1000, grant: null, account };
 }
 
-/** The stack frames of an error without its message. The message may quote the body, and the body holds a preimage. */
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+}
+
+/** Without the message, which may quote the body, and with it a preimage. */
 function framesOf(error: unknown): string[] {
   const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
   return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '));
 }
 
-const CALL = '{ "x402Version": 2, "paymentPayload": { … }, "paymentRequirements": { … } }';
-
-/** Which member of a call is not what it must be, in words. Null when the call has the right form. */
-function faultOf(body: unknown): string | null {
-  if (!isRecord(body)) return `The body is no JSON object. Send ${CALL}.`;
-  if (own(body, 'x402Version') !== 2) return 'x402Version is not 2. Send x402Version 2.';
-  const wrong = ['paymentPayload', 'paymentRequirements'].find((member) => !isRecord(own(body, member)));
-  return wrong === undefined ? null : `${wrong} is missing or no JSON object. Send ${CALL}.`;
+function blocked(barrier: Barrier, network = ''): SettleAnswer {
+  const { status, reason, retryAfterSeconds } = barrier;
+  const message = reason === 'daily_cap_reached' ? usedUp(barrier.cap) : MESSAGES[reason];
+  return { status, body: refused(reason, message, network), retryAfterSeconds };
 }
 
-function isRecord(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** In x402's shape. `message` is for a call of which more is known than the reason. */
+export function refusal(
+  status: number,
+  errorReason: FacilitatorReason,
+  { network = '', message = MESSAGES[errorReason] }: { network?: string; message?: string } = {},
+): SettleAnswer {
+  return { status, body: refused(errorReason, message, network) };
 }
 
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
+function refused(errorReason: string, message: string, network: string): SettleBody {
+  return { success: false, errorReason, message, transaction: '', network };
 }
 
-/** The reasons that belong to this service and not to the scheme. */
+/** Of the reasons that are this service's and not the scheme's. */
 const OWN_MESSAGES = {
-  invalid_request:
-    'The body cannot be read. Send { "x402Version": 2, "paymentPayload": { … }, "paymentRequirements": { … } } as JSON.',
+  invalid_request: `The body cannot be read. Send ${CALL} as JSON.`,
   body_too_large: 'The body is too large. Send at most 64 KiB.',
   url_too_long: 'The URL is too long. POST the body to /facilitator/settle.',
   rate_limited:
     'This client has sent too many settle calls in this minute. Wait for Retry-After, and settle the same proof again.',
   replay_store_unavailable:
-    'The store of claims does not answer. Settle the same proof again after Retry-After. If that answer is duplicate_settlement, this call has perhaps claimed it.',
+    'The store of claims does not answer. Settle the same proof again after Retry-After. ' +
+    'If that answer is duplicate_settlement, this call has perhaps claimed it.',
   unexpected_settle_error: 'This is a fault of the service. Nothing was claimed: settle the same proof again.',
 };
 
-/** What makes a payee known, in words. */
+/** What makes a payee known. */
 export const WHAT_IS_KNOWN = `claims on ${KNOWN_DAYS} of the ${KNOWN_WINDOW_DAYS} days before, by two clients`;
 
-/** Which part of the day `daily_cap_reached` means. */
 const USED_UP: Record<ReachedCap, string> = {
   daily_cap: 'The claims of this day are used up, for all payees.',
   client_cap: 'This client has used up its tenth of this day. Other clients may settle.',
   payee_cap: 'This payee has used up its twentieth of this day.',
   known_cap:
     "This payee has used up its equal part of the known payees' half of this day, and the other half is used up too.",
-  open_cap: `The half of this day that is open to every payee is used up. The other half is for known payees only, with ${WHAT_IS_KNOWN}.`,
+  open_cap:
+    'The half of this day that is open to every payee is used up. ' +
+    `The other half is for known payees only, with ${WHAT_IS_KNOWN}.`,
 };
 
-/** The message of a call that found a part of the day used up: which, and what to do. */
+/** The words of `daily_cap_reached`. */
 export function usedUp(cap: ReachedCap): string {
   return `${USED_UP[cap]} Nothing was claimed: wait for Retry-After, and settle the same proof again.`;
 }
 
-/**
- * What each reason of the facilitator means, and what mends it. `daily_cap_reached` has its words from `usedUp`.
- * The reader is a seller. A buyer reads other words about a spent proof at our own routes.
- */
+/** By reason, for a seller. A buyer reads other words about a spent proof at our own routes. */
 export const MESSAGES = {
   ...LNBTC_REFUSALS,
   ...OWN_MESSAGES,
@@ -206,5 +202,4 @@ export const MESSAGES = {
     'This proof was claimed before. If you settled it yourself and have not served it, serve; otherwise refuse.',
 };
 
-/** Every `errorReason` that has one message. */
 type FacilitatorReason = keyof typeof MESSAGES;
