@@ -11,10 +11,12 @@ import {
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import { SERVICE_VERSION } from '../lib/service.ts';
 
+// The protocol's part of the server, by the official SDK: negotiation, headers, message forms and errors. `mount.ts`
+// loads this file on demand.
+
 /** Made once, because making one per message would cost more than most messages. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
-/** The tools, as the protocol's part of the server calls them. */
 interface Toolbox {
   /** What `initialize` says about the tools. */
   readonly instructions: string;
@@ -24,8 +26,8 @@ interface Toolbox {
 }
 
 /**
- * Answers one HTTP request of MCP's streamable transport through the official SDK, which does negotiation, headers, message forms and errors.
- * Stateless: each request has its own server and transport, no session, one JSON answer and no stream.
+ * Answers one HTTP request of MCP's streamable transport. Stateless: each request has its own server and transport, no
+ * session, one JSON answer and no stream.
  */
 export async function answerMessage(request: Request, parsedBody: unknown, toolbox: Toolbox): Promise<Response> {
   const server = new Server(

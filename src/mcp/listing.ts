@@ -16,15 +16,17 @@ import {
   toolName,
 } from './tool.ts';
 
-/** What a priced tool costs, and where its USDC is. */
+// What a client reads before its first call: each tool's listing, the schemas of its arguments and of its answers, and
+// the server's instructions.
+
+/** What a priced tool costs. */
 interface Terms {
   readonly rails: readonly Rail[];
   readonly chain: NamedChain;
-  /** The CAIP-2 name of the chain that the USDC is paid on. */
+  /** CAIP-2, of the chain that the USDC is paid on. */
   readonly network: string;
 }
 
-/** The listing of a free entry as a tool. */
 export function listFree(endpoint: Endpoint<never>, chain: NamedChain): Listed {
   return {
     ...common(endpoint),
@@ -33,10 +35,7 @@ export function listFree(endpoint: Endpoint<never>, chain: NamedChain): Listed {
   };
 }
 
-/**
- * The listing of a priced entry at an address. The text gives the price to models, `_meta` gives it to programs. It names the rail of the address
- * alone, because a model cannot choose another.
- */
+/** Its text gives models the price on the address's rail alone, because they cannot choose another. */
 export function listPriced(endpoint: Endpoint<never>, { rails, chain, network }: Terms, door: Door): Listed {
   const usd = endpoint.price?.usd ?? '';
   const price =
@@ -74,7 +73,7 @@ function freeTool({ freeSummary }: Endpoint<never>): string {
   return ` A free summary: ${toolName({ access: 'free', path: freeSummary.slice(PREFIX.free.length) })}.`;
 }
 
-/** The members that distinguish x402's PaymentRequired and our problems from an answer. They are short, because every tool's schema repeats them. */
+/** What tells PaymentRequired and our problems from an answer. Short, because every tool's schema repeats them. */
 const PAYMENT_REQUIRED = {
   type: 'object',
   description: 'With isError: the call must be paid for (x402 PaymentRequired)',
@@ -88,7 +87,7 @@ const PROBLEM = {
   required: ['code', 'detail', 'charged', 'status', 'requestId'],
 };
 
-/** JSON Schema of a tool's arguments, made from the schema that parses them. */
+/** Of a tool's arguments, made from the schema that parses them. */
 export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): Listed['inputSchema'] {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
@@ -101,8 +100,8 @@ export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'
 }
 
 /**
- * JSON Schema of a tool's `structuredContent`. It allows failures too, because the official client checks every `structuredContent` against it.
- * Otherwise that client would throw at every demand for payment.
+ * Of a tool's `structuredContent`. It allows failures too: the official client checks every `structuredContent` against
+ * it, and would throw at every demand for payment.
  */
 export function outputSchema(result: z.ZodObject, priced: boolean): NonNullable<Listed['outputSchema']> {
   const { $defs, ...answer } = toJsonSchema(result, 'output');
@@ -111,25 +110,30 @@ export function outputSchema(result: z.ZodObject, priced: boolean): NonNullable<
   return { type: 'object', anyOf, ...($defs === undefined ? {} : { $defs }) };
 }
 
-/**
- * The instructions that every client receives: first for the model, which can set a tool's name and arguments alone, then for the program that calls for
- * it.
- */
+/** First for the model, which sets a tool's name and arguments alone, then for the program that calls for it. */
 export function instructionsFor(chain: NamedChain, publicOrigin: string, door: Door): string {
   const isLightning = door.rail === 'lightning';
   const [rail, other] = isLightning
     ? ['in bitcoin over Lightning', `${publicOrigin}${MAIN_DOOR.path} sells the same in USDC`]
     : ['in USDC over x402', `${publicOrigin}${LIGHTNING_DOOR.path} sells the same in bitcoin over Lightning`];
-  return `Data by the call. The chain of these tools is ${chainTitle(chain)}, and no other. Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
+  return `Data by the call. The chain of these tools is ${chainTitle(chain)}, and no other. \
+Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
 
-No argument pays for a call: the program that runs these tools pays ${rail}, if it has a wallet. A paid call without a payment comes back with
-isError and a sentence that names the price. If it stays so, the program cannot pay: tell the user what the call costs, or take a free_ tool.
-Bad arguments, failures and refused payments are never charged. charged "unknown" means: make the same call again, unchanged.
+No argument pays for a call: the program that runs these tools pays ${rail}, if it has a wallet. \
+A paid call without a payment comes back with
+isError and a sentence that names the price. If it stays so, the program cannot pay: \
+tell the user what the call costs, or take a free_ tool.
+Bad arguments, failures and refused payments are never charged. charged "unknown" means: \
+make the same call again, unchanged.
 
-For the program: the structured content of an unpaid call is x402's PaymentRequired. Pay one of its "accepts" and make the same call again with the
-payment payload (an object, not base64) in _meta["${PAYMENT}"]; the receipt then stands in _meta["${RECEIPT}"] of the result.
-The same payment and arguments get the same answer again for 15 minutes; a USDC payment from the same address, or under the same
-payment-identifier. Over Lightning the answer is fetched first and "accepts" begins with a fresh BOLT11 invoice that binds this address, the tool and
+For the program: the structured content of an unpaid call is x402's PaymentRequired. \
+Pay one of its "accepts" and make the same call again with the
+payment payload (an object, not base64) in _meta["${PAYMENT}"]; \
+the receipt then stands in _meta["${RECEIPT}"] of the result.
+The same payment and arguments get the same answer again for 15 minutes; \
+a USDC payment from the same address, or under the same
+payment-identifier. Over Lightning the answer is fetched first and "accepts" begins with \
+a fresh BOLT11 invoice that binds this address, the tool and
 its arguments (profile mcp:1, no metadata bound). ${other}; at this address a call asks for a rail by
 name with _meta["${RAIL}"]. With ?schemas=full this address lists the schemas of the answers too.`;
 }

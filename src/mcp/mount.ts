@@ -14,6 +14,11 @@ import { problem } from './results.ts';
 import { DOORS, type Door, PAYMENT, RECEIPT, type Tool, type ToolCall } from './tool.ts';
 import { createTools, type ToolsDeps } from './tools.ts';
 
+// The tools server at its addresses, mounted on the application. One message takes these steps:
+// 1. its origin, form and size are checked;
+// 2. it is counted against the limit of its tool's group;
+// 3. the SDK answers it (`answer-message.ts`), and runs the called tool, whose failure is a result too.
+
 const MAX_BODY_BYTES = 64 * 1024;
 /** The request headers that the transport reads. */
 const READ_HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
@@ -37,19 +42,18 @@ const TOO_MANY_MEMBERS = new AppError(
   `A message may have at most ${MOST_MEMBERS} members beside the arguments of a call.`,
 );
 
-/** Answers through the SDK, which is loaded at the first message: it is a twentieth of a start's work, and many services never get a message. */
+/** Loads the SDK at the first message: it is a twentieth of a start's work, and many services never get one. */
 const answer: typeof answerMessage = async (...message) =>
   (await import('./answer-message.ts')).answerMessage(...message);
 
-/** The dependencies of the tools server. */
 export interface McpDeps<S> extends ToolsDeps<S> {
   readonly limits: CallLimits;
   readonly log: CallLog;
 }
 
 /**
- * Mounts the tools server at each of its addresses. It counts its own calls, so mount it outside the rate-limited groups. The tools are made at the first
- * message: at the start, their schemas took a fiftieth of its processor time.
+ * Counts its own calls, so mount it outside the rate-limited groups. The tools are made at the first message: at the
+ * start, their schemas took a fiftieth of its processor time.
  */
 export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   let all: ReturnType<typeof createTools> | null = null;
@@ -58,6 +62,38 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
     return all;
   };
   for (const door of DOORS) mountDoor(app, deps, door, () => createShelf(toolsNow(), door));
+}
+
+/** The tools of one address, by their names, and their listings. */
+interface Shelf {
+  readonly tools: ReadonlyMap<string, Tool>;
+  /** Each list is made once. `full` lists the schemas of the answers too, which make it more than six times as long. */
+  listed(full: boolean): readonly Listed[];
+  /** How many times as long as the short list the full one is, rounded up. Asking for it counts as so many calls. */
+  weightOfFull(): number;
+}
+
+/** The tools that an address offers. */
+export function createShelf(all: ReadonlyMap<string, Tool>, door: Door): Shelf {
+  const offered = [...all].flatMap(([name, tool]) => {
+    const listed = tool.listedAt(door);
+    return listed ? [{ name, tool, listed }] : [];
+  });
+  const short = offered.map(({ listed }) => listed);
+  let full: readonly Listed[] | null = null;
+  let weight: number | null = null;
+  const fullNow = (): readonly Listed[] => {
+    full ??= offered.map(({ tool, listed }) => ({ ...listed, outputSchema: tool.outputSchema() }));
+    return full;
+  };
+  return {
+    tools: new Map(offered.map(({ name, tool }) => [name, tool])),
+    listed: (isFull) => (isFull ? fullNow() : short),
+    weightOfFull() {
+      weight ??= Math.ceil(JSON.stringify(fullNow()).length / JSON.stringify(short).length);
+      return weight;
+    },
+  };
 }
 
 function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock: () => Shelf): void {
@@ -110,14 +146,31 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock:
   });
 }
 
-/** The tool that a message calls; undefined when it calls none of ours. */
-function calledTool(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | undefined {
-  if (own(message, 'method') !== 'tools/call') return undefined;
-  const name = own(own(message, 'params'), 'name');
-  return typeof name === 'string' ? tools.get(name) : undefined;
+/** DNS rebinding cannot produce these names: this machine itself serves a page under one of them. */
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/**
+ * MCP requires this check against DNS rebinding. Pages of every site may call, as on all our routes: neither a cookie
+ * nor a network position gives a caller anything here. An opaque or malformed origin (`null`, say) is refused, and
+ * one that equals the request's Host but not our configured address: that is a rebound name.
+ */
+export function mayCallFrom(origin: string | undefined, host: string | undefined, publicOrigin: string): boolean {
+  if (origin === undefined) return true;
+  if (!/^https?:\/\/[^/?#\s]+$/i.test(origin) || !URL.canParse(origin)) return false;
+  const from = new URL(origin);
+  if (LOOPBACK.has(from.hostname) || from.host === new URL(publicOrigin).host) return true;
+  return from.host !== host?.toLowerCase();
 }
 
-/** Undefined when the text is not JSON. The transport then answers the error. */
+/** `?schemas=full` asks for the schemas of the answers. Throws BadParameter for another value. */
+function wantsSchemas(query: unknown): boolean {
+  const asked = own(query, 'schemas');
+  if (asked === undefined) return false;
+  if (asked === 'full') return true;
+  throw new BadParameter([{ path: 'schemas', message: 'must be "full", or absent' }]);
+}
+
+/** Undefined when the text is no JSON: the transport answers the error. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -127,8 +180,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * A message for the SDK, whose schemas read each member of it up to three times: 7,000 arguments took 20 ms. The tool
- * reads its arguments from the message itself. Arguments that are no object stay, because the SDK refuses them.
+ * A message for the SDK, whose schemas read each member up to three times: 7,000 arguments took 20 ms. The tool reads
+ * them from the message itself. Arguments that are no object stay, because the SDK refuses them.
  */
 function withoutArguments(message: unknown): unknown {
   const params = own(message, 'params');
@@ -137,10 +190,7 @@ function withoutArguments(message: unknown): unknown {
   return { ...(message as object), params: { ...(params as object), arguments: {} } };
 }
 
-/**
- * Whether a message has more members and items, at every depth together, than one may have. It looks no further than
- * that.
- */
+/** Counts members and items at every depth together, and stops at the limit. */
 function hasTooMany(message: unknown): boolean {
   const found = [message];
   for (const value of found) {
@@ -151,37 +201,40 @@ function hasTooMany(message: unknown): boolean {
   return false;
 }
 
-function webRequest({ headers }: FastifyRequest, body: string): Request {
-  const read = READ_HEADERS.flatMap((name): [string, string][] => {
-    const value = headers[name];
-    return value === undefined ? [] : [[name, String(value)]];
-  });
-  // The transport looks at no part of the address.
-  return new Request('http://localhost/mcp', { method: 'POST', headers: read, body });
+/** Undefined when the message calls none of ours. */
+function calledTool(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | undefined {
+  if (own(message, 'method') !== 'tools/call') return undefined;
+  const name = own(own(message, 'params'), 'name');
+  return typeof name === 'string' ? tools.get(name) : undefined;
 }
 
-async function send(reply: FastifyReply, response: Response): Promise<FastifyReply> {
-  const type = response.headers.get('content-type');
-  if (type !== null) reply.header('content-type', `${type}; charset=utf-8`);
-  return reply
-    .code(response.status)
-    .header('cache-control', 'private, no-store')
-    .send(await response.text());
+/** Of a client, four times as many for an IPv6 /48; 0 is off. */
+interface CallLimit {
+  readonly perMinute: number;
+  readonly windows: ClientWindows<MinuteWindows>;
 }
 
-/** Where sales and failures are written. */
-interface CallLog {
-  info(detail: object, message: string): void;
-  warn(detail: object, message: string): void;
-  error(detail: object, message: string): void;
+type CallLimits = Readonly<Record<Tool['group'], CallLimit>>;
+
+interface Counted {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly refusal: AppError | null;
 }
 
-/** What a tool gets of a message. Arguments and `_meta` are not judged yet. */
+/** Counts a message as `weight` calls, with the routes' numbers, headers and texts. `isPaid`: it carries a payment. */
+export function countCall({ perMinute, windows }: CallLimit, client: string, isPaid: boolean, weight = 1): Counted {
+  if (perMinute === 0) return { headers: {}, refusal: null };
+  let standing = countClient(perMinute, windows, client);
+  for (let counted = 1; counted < weight; counted += 1) standing = countClient(perMinute, windows, client);
+  return { headers: rateLimitHeaders(standing), refusal: standing.left < 0 ? rateLimited(standing, isPaid) : null };
+}
+
+/** Arguments and `_meta` are not judged yet. */
 function readCall(message: unknown, door: Door, request: FastifyRequest, reply: FastifyReply, log: CallLog): ToolCall {
   const params = own(message, 'params');
   return {
     door,
-    // Taken from the message as it was received, because an invoice binds it. The SDK's copy drops members that it does not know.
+    // As received, because an invoice binds it: the SDK's copy drops members that it does not know.
     arguments: own(params, 'arguments'),
     meta: own(params, '_meta'),
     client: clientKey(request.ip),
@@ -190,14 +243,26 @@ function readCall(message: unknown, door: Door, request: FastifyRequest, reply: 
     signal: leaveSignal(reply),
     onSent: (done) => {
       reply.raw.once('finish', () => {
-        // Without the note the proof stays redeemable for longer, which does no harm.
+        // Without the note the proof stays redeemable for longer: no harm.
         done().catch((err) => log.error({ err }, 'a delivery was not noted'));
       });
     },
   };
 }
 
-/** Runs a tool. A tool's failure becomes a tool result, not a protocol error, because models read results and many hosts hide protocol errors. */
+interface CallLog {
+  info(detail: object, message: string): void;
+  warn(detail: object, message: string): void;
+  error(detail: object, message: string): void;
+}
+
+/** Reading the body takes time, and a caller that disconnected meanwhile must not be charged. */
+function leaveSignal(reply: FastifyReply): AbortSignal {
+  const { raw } = reply;
+  return raw.destroyed || raw.closed ? AbortSignal.abort(clientGone()) : closeSignal(reply);
+}
+
+/** A failure becomes a result, because models read results, and many hosts hide protocol errors. */
 async function answerCall(
   tool: string,
   { requestId }: ToolCall,
@@ -217,90 +282,20 @@ async function answerCall(
   }
 }
 
-/** Aborts when the caller disconnects. Reading the body takes time, and a caller that disconnected meanwhile must not be charged. */
-function leaveSignal(reply: FastifyReply): AbortSignal {
-  const { raw } = reply;
-  return raw.destroyed || raw.closed ? AbortSignal.abort(clientGone()) : closeSignal(reply);
-}
-
-/** A limit per client and minute, four times as many for an IPv6 /48, and the place where its calls are counted. 0 is off. */
-interface CallLimit {
-  readonly perMinute: number;
-  readonly windows: ClientWindows<MinuteWindows>;
-}
-
-type CallLimits = Readonly<Record<Tool['group'], CallLimit>>;
-
-/** The rate-limit headers of a counted call, and the error when it is over the limit. */
-interface Counted {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly refusal: AppError | null;
-}
-
-/**
- * Counts one message of a client against the limit of its group, as `weight` calls. Numbers, headers and texts are
- * those of the routes. `isPaid`: the message carries a payment.
- */
-export function countCall({ perMinute, windows }: CallLimit, client: string, isPaid: boolean, weight = 1): Counted {
-  if (perMinute === 0) return { headers: {}, refusal: null };
-  let standing = countClient(perMinute, windows, client);
-  for (let counted = 1; counted < weight; counted += 1) standing = countClient(perMinute, windows, client);
-  return { headers: rateLimitHeaders(standing), refusal: standing.left < 0 ? rateLimited(standing, isPaid) : null };
-}
-
-/** DNS rebinding cannot produce these names: a page under one of them is served by this machine itself. */
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
-
-/**
- * True when a request with this Origin header may call the tools. MCP requires the check against DNS rebinding.
- * Pages of every site may call, as on all our routes: neither a cookie nor a network position gives a caller anything here.
- * Two kinds are refused. The first is an opaque or malformed origin (`null` and the like).
- * The second is an origin that equals the request's Host but not our configured address: that is a rebound name.
- */
-export function mayCallFrom(origin: string | undefined, host: string | undefined, publicOrigin: string): boolean {
-  if (origin === undefined) return true;
-  if (!/^https?:\/\/[^/?#\s]+$/i.test(origin) || !URL.canParse(origin)) return false;
-  const from = new URL(origin);
-  if (LOOPBACK.has(from.hostname) || from.host === new URL(publicOrigin).host) return true;
-  return from.host !== host?.toLowerCase();
-}
-
-/** The tools of one address, by their names, and their listings. */
-interface Shelf {
-  readonly tools: ReadonlyMap<string, Tool>;
-  /** Each list is made once. `full` lists the schemas of the answers too, which make it more than six times as long. */
-  listed(full: boolean): readonly Listed[];
-  /** How many times as long as the short list the full one is, rounded up. Asking for it counts as so many calls. */
-  weightOfFull(): number;
-}
-
-/** The tools that an address offers. */
-export function createShelf(all: ReadonlyMap<string, Tool>, door: Door): Shelf {
-  const offered = [...all].flatMap(([name, tool]) => {
-    const listed = tool.listedAt(door);
-    return listed ? [{ name, tool, listed }] : [];
+function webRequest({ headers }: FastifyRequest, body: string): Request {
+  const read = READ_HEADERS.flatMap((name): [string, string][] => {
+    const value = headers[name];
+    return value === undefined ? [] : [[name, String(value)]];
   });
-  const short = offered.map(({ listed }) => listed);
-  let full: readonly Listed[] | null = null;
-  let weight: number | null = null;
-  const fullNow = (): readonly Listed[] => {
-    full ??= offered.map(({ tool, listed }) => ({ ...listed, outputSchema: tool.outputSchema() }));
-    return full;
-  };
-  return {
-    tools: new Map(offered.map(({ name, tool }) => [name, tool])),
-    listed: (isFull) => (isFull ? fullNow() : short),
-    weightOfFull() {
-      weight ??= Math.ceil(JSON.stringify(fullNow()).length / JSON.stringify(short).length);
-      return weight;
-    },
-  };
+  // The transport looks at no part of the address.
+  return new Request('http://localhost/mcp', { method: 'POST', headers: read, body });
 }
 
-/** Whether the address asks for the schemas of the answers: `?schemas=full`. Throws BadParameter for another value. */
-function wantsSchemas(query: unknown): boolean {
-  const asked = own(query, 'schemas');
-  if (asked === undefined) return false;
-  if (asked === 'full') return true;
-  throw new BadParameter([{ path: 'schemas', message: 'must be "full", or absent' }]);
+async function send(reply: FastifyReply, response: Response): Promise<FastifyReply> {
+  const type = response.headers.get('content-type');
+  if (type !== null) reply.header('content-type', `${type}; charset=utf-8`);
+  return reply
+    .code(response.status)
+    .header('cache-control', 'private, no-store')
+    .send(await response.text());
 }

@@ -24,34 +24,32 @@ import {
   toolUrl,
 } from './tool.ts';
 
-/** The functions that sell priced tools, shared with the routes. */
+// A tool of a priced entry. A call takes these steps:
+// 1. the arguments are parsed, before the call is paid or an offer is made;
+// 2. without a payment, the answer says what to pay;
+// 3. with a payment, the call goes the route's way: USDC through the purchase, bitcoin through the redemption, over the
+//    same ledger, and the same request for redelivery;
+// 4. a refused payment gets the reason and a new offer.
+
+/** What sells priced tools, shared with the routes. */
 export interface Counters<S> {
   readonly chain: NamedChain;
   readonly publicOrigin: string;
   readonly sources: S;
   readonly protocol: ToolProtocol;
-  /** The price of an endpoint in USDC. */
+  /** In USDC. */
   offerOf(endpoint: Endpoint<never>): Offer;
   purchase: Purchase<S>;
   readonly lightning: QuotedTools<S>;
   readonly words: RefusalWords;
 }
 
-/** A call whose arguments were parsed. */
 interface Order {
   readonly call: ToolCall;
   readonly query: Query;
   readonly params: unknown;
 }
 
-/**
- * Makes a tool of a priced entry. A call takes these steps:
- * 1. The arguments are parsed, before the call is paid or an offer is made.
- * 2. Without a payment, the answer says what to pay.
- * 3. With a payment, the call goes the route's way: USDC through the purchase, bitcoin through the redemption, over the same ledger, and the same
- * request for redelivery.
- * 4. A refused payment gets the reason and a new offer.
- */
 export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>): Tool {
   const { chain, publicOrigin, sources, protocol, purchase, lightning } = counters;
   const rails = railsOf(endpoint);
@@ -61,7 +59,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   const unpaid = createUnpaid(endpoint, counters, name);
   const bind = (order: Order) => lightning.bind(toolOrder(endpoint, publicOrigin, order));
 
-  /** The entries of `accepts`: the rail that was asked for, then USDC, because offering USDC costs nothing. */
+  /** The rail that was asked for, then USDC, because offering USDC costs nothing. */
   async function offered(order: Order, rail: Rail): Promise<PaymentRequirements[]> {
     const invoice = rail === 'lightning' ? [(await lightning.quote(bind(order))).requirement] : [];
     return [...invoice, ...(offerNow()?.accepts ?? [])];
@@ -80,7 +78,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     return handOut(order.call, await lightning.sell(bind(order), protocol.read(payment)));
   }
 
-  /** Answers a refused payment with the reason and, as at the routes, a new offer where one can be made. */
+  /** With a new offer where one can be made, as at the routes. */
   async function refused(order: Order, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
     const offers = await offered(order, rail).catch(() => [...(offerNow()?.accepts ?? [])]);
     const accepts = refusal.correction ? corrected(offers, refusal.correction) : offers;
@@ -111,7 +109,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   };
 }
 
-/** A call as an invoice binds it: the address at which it came in, and what it says. */
+/** A call as an invoice binds it. */
 function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, params }: Order): ToolOrder<S> {
   const { door, arguments: given, meta, client, signal } = call;
   const name = toolName(endpoint);
@@ -119,7 +117,7 @@ function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, param
   return { endpoint, params, server, name, url: toolUrl(name), arguments: given, meta, client, signal };
 }
 
-/** Makes the result of a call that is not paid for. The object has the reason of a refusal, and the sentence has it in words. */
+/** The result of a call that is not paid for. The object has the reason of a refusal, the sentence has it in words. */
 function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol, words }: Counters<S>, tool: string) {
   const priceUsd = endpoint.price?.usd ?? '';
   const demand = protocol.prepare(endpoint, { name: tool, url: toolUrl(tool), inputSchema: inputSchema(endpoint) });
@@ -140,7 +138,6 @@ function handOut(call: ToolCall, { body, receipt, onSent }: Sold): CallToolResul
   return answered(body, receipt);
 }
 
-/** What the sentence is about. */
 interface Unpaid {
   readonly tool: string;
   readonly priceUsd: string;
@@ -151,8 +148,8 @@ interface Unpaid {
 }
 
 /**
- * The first text of an unpaid call, for models and people: that nothing was charged, the price, and what happens next. After a refusal it also says what
- * is wrong. The price is then that of a new payment, because what is wrong may be mended by presenting the old one again.
+ * For models and people: that nothing was charged, the price, and what happens next. After a refusal also what is
+ * wrong; the price is then a new payment's, because presenting the old one again may mend it.
  */
 export function unpaidSentence({ tool, priceUsd, chain, accepts, refusal }: Unpaid): string {
   const [offer] = accepts;
@@ -167,5 +164,6 @@ export function unpaidSentence({ tool, priceUsd, chain, accepts, refusal }: Unpa
       ? [`${priceUsd} USDC on ${chainTitle(chain)}`, 'USDC']
       : [`${sats} ${sats === 1n ? 'sat' : 'sats'} over Lightning (${priceUsd} USD)`, 'Lightning'];
   const what = refusal === null ? 'It costs' : 'A new payment costs';
-  return `${happened} ${what} ${price}: a client with a ${wallet} wallet pays it by the terms below, and then makes the same call again.`;
+  const how = `a client with a ${wallet} wallet pays it by the terms below, and then makes the same call again.`;
+  return `${happened} ${what} ${price}: ${how}`;
 }

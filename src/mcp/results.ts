@@ -6,70 +6,16 @@ import { type AppError, BadParameter, type ParameterError } from '../errors.ts';
 import { AnswerGone } from '../payment/receipt.ts';
 import { RECEIPT } from './tool.ts';
 
-/**
- * The result of an answered call. Its text is the reply's exact bytes, so that a redelivered answer can be compared. The receipt is in x402's `_meta`
- * member.
- */
-export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolResult {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8');
-  return {
-    content: [{ type: 'text', text }],
-    structuredContent: JSON.parse(text),
-    ...(receipt && { _meta: { [RECEIPT]: receipt } }),
-  };
-}
+// Between HTTP and MCP: what a call's arguments say (`readArguments`), and the result of an answer (`answered`), of a
+// 402 (`mustPay`) and of a problem (`problem`).
 
-/**
- * The MCP form of a 402: the PaymentRequired object, as data and as text, after a sentence for models. A refused settlement is added in `_meta`.
- * x402's transport has the object in the first text. Clients read it from `structuredContent`; models read the texts, in their order.
- */
-export function mustPay(
-  sentence: string,
-  required: PaymentRequired,
-  settlement?: SettleResponse | null,
-): CallToolResult {
-  const { content, ...rest } = failed({ ...required }, settlement ? { [RECEIPT]: settlement } : undefined);
-  return { content: [{ type: 'text', text: sentence }, ...content], ...rest };
-}
-
-/**
- * The MCP form of a problem body: what failed, whether money moved, what is known all the same, and when to try again. The receipt of an answer that is
- * gone is added in `_meta`: a channel's client learns the charges from it.
- */
-export function problem(error: AppError, requestId: string): CallToolResult {
-  const { status, code, charged, errors, members, retryAfterSeconds } = error;
-  // The data and its copy in the text name each fault already. There may be more: names are checked until ten are faulty.
-  const isList = errors !== undefined && errors.length > 1;
-  const detail = isList ? `at least ${errors.length} faults in the arguments: see errors` : error.message;
-  const receipt = error instanceof AnswerGone ? error.receipt : null;
-  return failed(
-    {
-      ...members,
-      code,
-      detail,
-      charged,
-      status,
-      requestId,
-      ...(errors && { errors }),
-      ...(retryAfterSeconds !== undefined && { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }),
-    },
-    receipt ? { [RECEIPT]: receipt } : undefined,
-  );
-}
-
-function failed(structuredContent: Record<string, unknown>, meta?: Record<string, unknown>): CallToolResult {
-  const content = [{ type: 'text' as const, text: JSON.stringify(structuredContent) }];
-  return { isError: true, content, structuredContent, ...(meta && { _meta: meta }) };
-}
-
-/** The limit of our URLs, so that both transports take the same requests. */
+/** As of our URLs, so that both transports take the same requests. */
 const MAX_CHARS = 8192;
 const TOO_LONG: ParameterError = { path: 'arguments', message: `at most ${MAX_CHARS} characters in all` };
 
 /**
- * Parses a tool's arguments, or throws BadParameter with their faults, at most ten of unknown or unreadable ones.
- * The HTTP route's own schema parses them, so a request is the same over both transports.
- * Numbers and booleans count as their text, because models write them where a query has text.
+ * Parses arguments by the route's own schema, so that a request is the same over both transports. Throws BadParameter,
+ * with at most ten unknown or unreadable ones. Numbers and booleans count as their text, because models write them.
  * Unknown names are faults on free tools too, because a model that sees the fault corrects its call.
  */
 export function readArguments(
@@ -100,4 +46,54 @@ function queryOf(given: unknown): Query {
 function textOf(value: unknown): string | null {
   if (typeof value === 'string') return value;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : null;
+}
+
+/** The text is the reply's exact bytes, so that a redelivered answer can be compared. */
+export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolResult {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8');
+  return {
+    content: [{ type: 'text', text }],
+    structuredContent: JSON.parse(text),
+    ...(receipt && { _meta: { [RECEIPT]: receipt } }),
+  };
+}
+
+/**
+ * The PaymentRequired object, as data and as text, after a sentence: clients read `structuredContent`, models the texts
+ * in their order. x402's transport has the object in the first text. `settlement` is a refused one.
+ */
+export function mustPay(
+  sentence: string,
+  required: PaymentRequired,
+  settlement?: SettleResponse | null,
+): CallToolResult {
+  const { content, ...rest } = failed({ ...required }, settlement ? { [RECEIPT]: settlement } : undefined);
+  return { content: [{ type: 'text', text: sentence }, ...content], ...rest };
+}
+
+/** A problem's body. It has the receipt of an answer that is gone: a channel's client learns the charges from it. */
+export function problem(error: AppError, requestId: string): CallToolResult {
+  const { status, code, charged, errors, members, retryAfterSeconds } = error;
+  // `errors` names each fault already. There may be more: names are checked until ten are faulty.
+  const isList = errors !== undefined && errors.length > 1;
+  const detail = isList ? `at least ${errors.length} faults in the arguments: see errors` : error.message;
+  const receipt = error instanceof AnswerGone ? error.receipt : null;
+  return failed(
+    {
+      ...members,
+      code,
+      detail,
+      charged,
+      status,
+      requestId,
+      ...(errors && { errors }),
+      ...(retryAfterSeconds !== undefined && { retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds)) }),
+    },
+    receipt ? { [RECEIPT]: receipt } : undefined,
+  );
+}
+
+function failed(structuredContent: Record<string, unknown>, meta?: Record<string, unknown>): CallToolResult {
+  const content = [{ type: 'text' as const, text: JSON.stringify(structuredContent) }];
+  return { isError: true, content, structuredContent, ...(meta && { _meta: meta }) };
 }
