@@ -16,7 +16,6 @@ export interface Challenge {
   readonly whole: unknown;
 }
 
-/** The parts of an answer from which a challenge is read. */
 interface ChallengeAnswer {
   readonly headers: Readonly<Record<string, string>>;
   read(maxBytes: number): Promise<Buffer>;
@@ -26,7 +25,6 @@ interface ChallengeAnswer {
 export interface Payable {
   /** CAIP-2. */
   readonly network: string;
-  /** The USDC contract. */
   readonly usdc: string;
 }
 
@@ -115,7 +113,7 @@ function isText(value: unknown, form: RegExp): boolean {
   return typeof value === 'string' && form.test(value);
 }
 
-/** Clients of version 1 pay `maxAmountRequired`. */
+/** For version 1, whose clients pay `maxAmountRequired`. */
 function withoutAmount(entry: unknown): unknown {
   return isObject(entry) ? { ...entry, amount: undefined } : entry;
 }

@@ -192,7 +192,6 @@ function parametersIn(document: unknown, parameters: readonly unknown[], place: 
   return members.length === 0 ? undefined : { properties: Object.fromEntries(members.reverse()), required };
 }
 
-/** An object schema with its references and those of its members resolved. */
 function followMembers(document: unknown, given: unknown): object {
   const schema = follow(document, given);
   const properties = own(schema, 'properties');
@@ -203,7 +202,6 @@ function followMembers(document: unknown, given: unknown): object {
   };
 }
 
-/** An object with the members of the successful answer. */
 function answerOf(document: unknown, operation: unknown): unknown {
   const content = jsonContent(follow(document, own(own(operation, 'responses'), '200')));
   const schema = follow(document, own(content, 'schema'));

@@ -16,7 +16,6 @@ import {
 // 3. `createCatalogueJob` reads the catalogue about once an hour, or loads what another process read.
 
 interface DiscoveryOptions {
-  /** Our own routes; see `createOwnListings`. */
   readonly own: readonly Listing[];
   readonly market: MarketListings;
   readonly catalogue: Catalogue;
@@ -35,7 +34,6 @@ export interface MarketListings {
   /** Changes when a listing comes, goes or changes its text, but not when it goes offline. */
   version(): number;
   listings(): readonly Listing[];
-  /** Whether a listed URL answered its last calls. */
   isOnline(url: string): boolean;
 }
 
@@ -146,12 +144,10 @@ function readAt({ readAtMs }: Catalogue): number | null {
 
 interface CatalogueJobOptions {
   readonly catalogue: Catalogue;
-  /** Whether this process reads the catalogue now. Otherwise it loads what another process stored. */
   reads(): boolean;
   /** The copy has changed. Must not reject. */
   readonly onChange: () => Promise<void>;
   readonly clock: Clock;
-  /** A random number from 0 to 1. */
   readonly random?: () => number;
 }
 
@@ -200,7 +196,6 @@ export function createCatalogueJob({ catalogue, reads, onChange, clock, random =
   }
 
   return {
-    /** Returns at once. A second call changes nothing. */
     start(): void {
       running ??= loop();
     },

@@ -58,7 +58,6 @@ export type Entry = z.output<typeof entrySchema>;
 /** An entry as its source stores it. A search adds its relevance and whether it is online now. */
 export type ListedEntry = Omit<Entry, 'score' | 'online'>;
 
-/** An entry and the text by which searches find it. */
 export interface Listing {
   readonly entry: ListedEntry;
   /** Tags and the names of the answer's members, as plain words. Searched but not shown. */
@@ -124,7 +123,6 @@ const MAX_TAGS = 5;
 const MAX_DEPTH = 4;
 const MAX_WORDS = 60;
 
-/** The first few of a seller's tags, as plain text. */
 export function readTags(value: unknown): string[] {
   const tags = listOf(value).slice(0, MAX_TAGS);
   return tags.map((tag) => plainText(tag, TEXT_LIMITS.category)).filter((tag) => tag !== '');

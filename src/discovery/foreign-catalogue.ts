@@ -14,7 +14,6 @@ import { isObject, type Listing, listingSchema, readListedUrl } from './entry.ts
 // 3. a read that fails, or that suddenly lists much less, changes nothing;
 // 4. the copy is stored, so that it survives restarts and serves other processes.
 
-/** The copy in memory. */
 export interface Catalogue {
   /** Changes with every change of the copy. */
   version(): number;
@@ -114,7 +113,6 @@ function parseStored(entries: string, { network }: Payable): Listing[] {
   return stored.parse(JSON.parse(entries)).filter(({ entry }) => entry.network === network);
 }
 
-/** Whether a read is more likely a failure than the truth. */
 function isDoubtful(copy: Copy | null, entries: number, nowMs: number): boolean {
   if (copy === null || nowMs - copy.readAtMs > BELIEVED_AFTER_MS) return false;
   return copy.listings.length > 0 && entries < copy.listings.length * LEAST_SHARE;
@@ -262,7 +260,6 @@ export function readCatalogueItem(item: unknown, payable: Payable): Listing | nu
   };
 }
 
-/** The tags, the provider's description of itself, and the names of the answer's members. */
 function keywordsOf(item: unknown, provider: unknown, output: unknown): string {
   const tags = [own(provider, 'tags'), own(item, 'tags')].find(Array.isArray) ?? [];
   const members = ownKeys(own(output, 'properties')) ?? [];
@@ -270,7 +267,6 @@ function keywordsOf(item: unknown, provider: unknown, output: unknown): string {
   return words.filter((word) => typeof word === 'string').join(' ');
 }
 
-/** Used when no catalogue is configured. It lists nothing and reads nothing. */
 export const NO_CATALOGUE: Catalogue = {
   version: () => 0,
   listings: () => [],

@@ -9,7 +9,6 @@ import { type Entry, type ListedEntry, type Listing, listingSchema, TEXT_LIMITS 
 // A listing of the market: made from what a call found (`listingOf`), kept current by later calls (`relist`), parsed
 // from its row (`readStored`), and as the API returns it (`describeListing`).
 
-/** A stored listing, parsed. */
 export interface KnownListing extends Omit<StoredListing, 'listing'> {
   readonly listing: Listing;
 }
@@ -32,7 +31,6 @@ interface Found {
   readonly network: string;
 }
 
-/** Makes a listing from the seller's terms and descriptions. */
 export function listingOf({ url, method, offer, description, network }: Found): Listing {
   const { origin, host, pathname } = new URL(url);
   const name = description.name || plainText(readable(pathname).replace(/^\/+|\/+$/g, ''), TEXT_LIMITS.name) || host;

@@ -51,10 +51,9 @@ interface CallerOptions extends ThirdPartyOptions {
 
 /** For JSON, because a seller may also serve pages for people. */
 const ACCEPT = 'application/json, */*;q=0.1';
-/** A POST's. A seller demands payment before it checks the body; a route that does not is not listed. */
+/** A POST's body. A seller demands payment before it checks the body; a route that does not is not listed. */
 const EMPTY_BODY = '{}';
 
-/** Makes a caller that keeps no state between calls. */
 export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerOptions): Caller {
   const ownHost = new URL(publicOrigin).host;
   const isTestHost = (url: URL) => fetchOptions.dial.testHosts?.has(hostOf(url)) ?? false;

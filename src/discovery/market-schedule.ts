@@ -27,7 +27,6 @@ interface ScheduleOptions {
   readonly clock: Clock;
   readonly intervalMs: number;
   readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
-  /** Called after each batch of calls. */
   readonly onRound?: () => Promise<void>;
   /** Whether this process makes the calls now. Always by default. */
   mayCall?(): boolean;
@@ -37,7 +36,6 @@ interface ScheduleOptions {
 interface MarketSchedule {
   /** Calls every due listing and returns afterwards. Rejects only when the store does. */
   runDue(signal: AbortSignal): Promise<void>;
-  /** Returns at once. */
   start(): void;
   /** Aborts the current calls and returns when none runs. Their listings become due again a little later. */
   stop(): Promise<void>;
@@ -92,7 +90,6 @@ export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
   };
 }
 
-/** Calls one listing and stores the result: its terms and latency, or why it failed. */
 function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions) {
   async function keepAnswer(stored: StoredListing, seen: Seen): Promise<void> {
     const nowMs = clock.nowMs();
@@ -146,7 +143,6 @@ export interface Standing {
   readonly dueAt: number;
 }
 
-/** The state after a correctly answered call. */
 export function afterAnswer(place: string, nowMs: number, intervalMs: number): Standing {
   return { failures: 0, offlineAt: null, dueAt: nextSlot(place, nowMs, intervalMs) };
 }

@@ -42,7 +42,6 @@ export interface Market extends MarketCopy {
   stop(): Promise<void>;
 }
 
-/** The market in memory. */
 interface MarketCopy extends MarketListings {
   /** Takes the changes from the store, whichever process wrote them. Cheap while there are none. */
   refresh(): Promise<void>;

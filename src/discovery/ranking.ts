@@ -80,7 +80,6 @@ function readWord(raw: string): Word[] {
   return words.map((word) => ({ word, means: [], inPairs: word, looksNamed }));
 }
 
-/** A word, and whether it is part of a name. */
 interface PlacedWord extends Word {
   readonly isName: boolean;
 }
@@ -204,7 +203,6 @@ interface Ranked {
   readonly score: number;
 }
 
-/** A part of the ranked documents, and the number of all of them. */
 export interface RankedPart {
   readonly ranked: readonly Ranked[];
   readonly total: number;
@@ -212,9 +210,7 @@ export interface RankedPart {
 
 interface RankOptions {
   readonly limit: number;
-  /** How many of the best to leave out first. */
   readonly offset?: number;
-  /** Whether a document may be among the results. */
   readonly passes: (id: number) => boolean;
 }
 
@@ -279,7 +275,6 @@ function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64A
   });
 }
 
-/** Each document's score with its best wording, and the highest of all. */
 function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Float64Array; most: number } {
   const found = new Float64Array(index.size);
   let most = 0;

@@ -19,7 +19,6 @@ export interface Snapshot {
   readonly counts: Readonly<Record<Source, number>>;
 }
 
-/** The current listings of each source, in any order. */
 type Gathered = Readonly<Record<Source, readonly Listing[]>>;
 
 /** Yields to the event loop in between. */
@@ -122,13 +121,11 @@ export const searchParams = z.object({
 
 export type SearchParams = z.output<typeof searchParams>;
 
-/** The answer that `GET /v1/market/search` promises. */
 export interface SearchResult {
   readonly query: string;
   /** CAIP-2 of the settlement chain. */
   readonly network: string;
   readonly count: number;
-  /** How many entries of each source were searched. */
   readonly searched: { readonly ownRoutes: number; readonly marketListings: number; readonly catalogue: number };
   /** Unix seconds of the last catalogue read; null before the first. */
   readonly catalogueReadAt: number | null;
@@ -137,14 +134,12 @@ export interface SearchResult {
   readonly note: string;
 }
 
-/** What holds only at the moment of the search. */
 interface Moment {
   readonly network: string;
   readonly catalogueReadAt: number | null;
   isOnline(entry: Listing['entry']): boolean;
 }
 
-/** A part of what was found, and how many entries match in all. */
 export interface SearchPage {
   readonly result: SearchResult;
   readonly total: number;

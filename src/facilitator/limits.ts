@@ -16,7 +16,6 @@ const PAYEE_SHARE = 20;
 const OPEN_SHARE = 2;
 const DAY_MS = 86_400_000;
 
-/** As configured. */
 export interface FacilitatorLimits {
   /** Settle calls of a client, four times as many of an IPv6 /48. 0 is off. */
   readonly perMinute: number;
@@ -35,9 +34,9 @@ export type Barrier = { readonly retryAfterSeconds: number } & (
 export interface Limits {
   /** Counts a call; null admits it. Rejects when the store does not answer. */
   barrier(client: string): Promise<Barrier | null>;
-  /** Under which a claim of this client for this payee counts now. */
+  /** The account under which a claim of this client for this payee counts now. */
   account(client: string, payTo: Uint8Array): ClaimAccount;
-  /** Of a claim whose transaction found this part of the day used up. */
+  /** The refusal of a claim whose transaction found this part of the day used up. */
   capReached(cap: ReachedCap): Barrier;
 }
 

@@ -20,7 +20,8 @@ import type { Barrier, Counts, Limits } from './limits.ts';
 const RETENTION_SECONDS = 3600;
 /**
  * Added to it. Our own routes honour a proof with a challenge of L402 or MPP for seven days after its invoice, and a
- * claimed one is spent for them too. One day more: a clock that was hours wrong must not make a proof valid again.
+ * claimed one is spent for them too. One day more, so that no clock that was hours wrong when claims were pruned makes
+ * a proof valid again.
  */
 const MARGIN_SECONDS = 8 * 86_400;
 /** A store that does not answer is usually back after the next checkpoint or restart. */
@@ -38,7 +39,7 @@ type SettleBody =
       readonly network: string;
     };
 
-/** On any transport. */
+/** The answer to a settle call, on any transport. */
 export interface SettleAnswer {
   readonly status: number;
   readonly body: SettleBody;
@@ -106,7 +107,7 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
   };
 }
 
-/** Of a body's requirement; else an empty text. */
+/** The network of a body's requirement; else an empty text. */
 export function networkOf(body: unknown): string {
   const network = own(own(body, 'paymentRequirements'), 'network');
   return typeof network === 'string' ? network : '';
@@ -137,7 +138,7 @@ function hex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 }
 
-/** Without the message, which may quote the body, and with it a preimage. */
+/** An error's stack frames without its message, which may quote the body, and with it a preimage. */
 function framesOf(error: unknown): string[] {
   const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
   return lines.map((line) => line.trim()).filter((line) => line.startsWith('at '));
@@ -149,7 +150,7 @@ function blocked(barrier: Barrier, network = ''): SettleAnswer {
   return { status, body: refused(reason, message, network), retryAfterSeconds };
 }
 
-/** In x402's shape. `message` is for a call of which more is known than the reason. */
+/** A refusal in x402's shape. `message` is for a call of which more is known than the reason. */
 export function refusal(
   status: number,
   errorReason: FacilitatorReason,
@@ -162,7 +163,7 @@ function refused(errorReason: string, message: string, network: string): SettleB
   return { success: false, errorReason, message, transaction: '', network };
 }
 
-/** Of the reasons that are this service's and not the scheme's. */
+/** The words of the reasons that are this service's and not the scheme's. */
 const OWN_MESSAGES = {
   invalid_request: `The body cannot be read. Send ${CALL} as JSON.`,
   body_too_large: 'The body is too large. Send at most 64 KiB.',

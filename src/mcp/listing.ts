@@ -87,7 +87,7 @@ const PROBLEM = {
   required: ['code', 'detail', 'charged', 'status', 'requestId'],
 };
 
-/** Of a tool's arguments, made from the schema that parses them. */
+/** JSON Schema of a tool's arguments, made from the schema that parses them. */
 export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): Listed['inputSchema'] {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
@@ -100,7 +100,7 @@ export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'
 }
 
 /**
- * Of a tool's `structuredContent`. It allows failures too: the official client checks every `structuredContent` against
+ * JSON Schema of a tool's `structuredContent`. It allows failures too: the official client checks every result against
  * it, and would throw at every demand for payment.
  */
 export function outputSchema(result: z.ZodObject, priced: boolean): NonNullable<Listed['outputSchema']> {

@@ -208,7 +208,7 @@ function calledTool(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | 
   return typeof name === 'string' ? tools.get(name) : undefined;
 }
 
-/** Of a client, four times as many for an IPv6 /48; 0 is off. */
+/** The limit of a client, four times as high for an IPv6 /48; 0 is off. */
 interface CallLimit {
   readonly perMinute: number;
   readonly windows: ClientWindows<MinuteWindows>;
@@ -256,7 +256,7 @@ interface CallLog {
   error(detail: object, message: string): void;
 }
 
-/** Reading the body takes time, and a caller that disconnected meanwhile must not be charged. */
+/** Aborts when the caller leaves, also while the body was read: a caller that left must not be charged. */
 function leaveSignal(reply: FastifyReply): AbortSignal {
   const { raw } = reply;
   return raw.destroyed || raw.closed ? AbortSignal.abort(clientGone()) : closeSignal(reply);

@@ -9,7 +9,7 @@ import { RECEIPT } from './tool.ts';
 // Between HTTP and MCP: what a call's arguments say (`readArguments`), and the result of an answer (`answered`), of a
 // 402 (`mustPay`) and of a problem (`problem`).
 
-/** As of our URLs, so that both transports take the same requests. */
+/** The limit of our URLs, so that both transports take the same requests. */
 const MAX_CHARS = 8192;
 const TOO_LONG: ParameterError = { path: 'arguments', message: `at most ${MAX_CHARS} characters in all` };
 

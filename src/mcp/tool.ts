@@ -44,7 +44,7 @@ export function toolName({ access, path }: { access: Endpoint<never>['access']; 
   return [access, ...words].join('_').toLowerCase();
 }
 
-/** As x402's MCP transport names a paid resource. */
+/** A tool's URL, as x402's MCP transport names a paid resource. */
 export function toolUrl(name: string): string {
   return `mcp://tool/${name}`;
 }
@@ -70,7 +70,7 @@ export const DOORS: readonly Door[] = [MAIN_DOOR, LIGHTNING_DOOR];
 
 export type Rail = 'usdc' | 'lightning';
 
-/** Of a priced entry. The first is what an unpaid call is offered by default. */
+/** The rails of a priced entry. The first is what an unpaid call is offered by default. */
 export function railsOf(endpoint: Pick<Endpoint<never>, 'access' | 'path' | 'onlyOn'>): readonly Rail[] {
   return surfacesOf(endpoint).map((surface) => (surface === 'lightning' ? 'lightning' : 'usdc'));
 }
@@ -88,12 +88,12 @@ export function askedRail(meta: unknown, rails: readonly Rail[], usual: Rail | n
   throw new BadParameter([{ path: `_meta.${RAIL}`, message: `this tool can be paid by: ${rails.join(', ')}` }]);
 }
 
-/** An address without a rail of its own offers every tool. */
+/** Whether an address offers a tool: one without a rail of its own offers every tool. */
 export function isSoldAt(rail: Rail | null, rails: readonly Rail[]): boolean {
   return rail === null || rails.includes(rail);
 }
 
-/** By the network that the payment accepted. */
+/** The rail of a payment, by the network that it accepted. */
 export function paidRail(payment: unknown): Rail {
   const network = own(own(payment, 'accepted'), 'network');
   return typeof network === 'string' && network.startsWith('lnbtc:') ? 'lightning' : 'usdc';

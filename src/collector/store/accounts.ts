@@ -145,7 +145,7 @@ export interface AccountReads {
   activityOf(account: Hex): AccountActivity | null;
   /** A token that is not watched has no accounts, because its transfers are not searched. */
   accountsOfToken(token: Hex): TokenAccounts | null;
-  /** The newest transfer that moved a watched token to or from an account. */
+  /** The newest transfer that moved a watched token to or from an account; null when none is stored. */
   lastMoved(token: Hex, account: Hex): BlockPlace | null;
 }
 

@@ -7,16 +7,16 @@ import { migrate, openNamed, readMigrations, type Sqlite } from '../../lib/sqlit
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
 /**
- * Of pages: the newest hours of `blocks` and its index fit. A read of a whole day took as long with 2 MiB as with 16,
+ * Pages in memory: the newest hours of `blocks` and its index fit. A read of a whole day took as long with 2 MiB as with 16,
  * because the operating system keeps the file too, and past hours are computed once.
  */
 const CACHE_KIB = 4 * 1024;
-/** To this the write-ahead log shrinks after a checkpoint; a first fill would leave it much larger for ever. */
+/** The write-ahead log shrinks to this after a checkpoint; a first fill would leave it much larger for ever. */
 const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
 
 /**
- * Opens the chain database, creating and migrating it as needed. A power cut may lose the newest commits, which can be
- * read again; the file stays consistent. Throws DatabaseFileError, which names the path, for a file of no use.
+ * Creates and migrates the database as needed. A power cut may lose the newest commits, which can be read again; the
+ * file stays consistent. Throws DatabaseFileError, with the path, for a file that cannot be used or is no database.
  */
 export function openChainDatabase(file: string): Sqlite {
   return openNamed(file, open);

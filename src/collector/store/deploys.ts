@@ -40,7 +40,6 @@ export interface DeployPage {
   readonly after: DeployPlace | null;
 }
 
-/** Who created a contract, by which transaction. */
 export type ContractCreation = Pick<Deploy, 'deployer' | 'transaction' | 'block' | 'at' | 'label'>;
 
 /** Lists are newest first. */

@@ -1,11 +1,11 @@
 import { type Coverage, cover, type Span, sizeOf, uncover } from '../../lib/coverage.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
-// What the collector knows of itself and of its database, and what both databases of the room share:
+// What the collector knows of its database and of itself, and how long reads are kept:
 // 1. `createChainFacts`: which blocks are stored, by kind, and the head, as small rows by name;
 // 2. `createChainLookups`: the collector's own reads of its rows;
 // 3. `CollectorStatus`: its state for the rest of the service, and the part that a database shows (`readCollected`);
-// 4. `keptUntilWritten`, `hourOf`: the two measures by which reads are kept.
+// 4. `keptUntilWritten`: a value read once between two writes.
 
 /** Seconds. Rows are rolled up, counted and kept by the clock hour. */
 export const HOUR = 3600;
@@ -111,7 +111,6 @@ export interface ChainLookups {
   blockTime(blocks: number): number | null;
 }
 
-/** Prepared reads; all of them go through a primary key. */
 export function createChainLookups(db: Sqlite): ChainLookups {
   const links = db.prepare('SELECT hash, parent_hash FROM blocks WHERE number = ? AND exact = 1').raw();
   const below = db.prepare('SELECT at FROM blocks WHERE number <= ? ORDER BY number DESC LIMIT 1').pluck();

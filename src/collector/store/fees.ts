@@ -157,9 +157,9 @@ export function createFeeSteps(db: Sqlite): FeeStepReads {
 /** The totals of an hour; `at` is its first second. */
 interface HourTotals {
   readonly at: number;
-  /** Blocks whose base fee and utilisation are known; these are theirs. */
+  /** Blocks whose base fee and utilisation are known; the fees below are theirs. */
   readonly blocks: number;
-  /** Blocks whose transactions were counted; the counts are theirs. */
+  /** Blocks whose transactions were counted; the counts below are theirs. */
   readonly counted: number;
   /** The hour is over and every block of it was counted. */
   readonly complete: boolean;
@@ -255,7 +255,7 @@ const DEPTH = 128;
 /** Two days, for windows that overlap. */
 const MAX_HOURS = 48;
 
-/** The stored blocks before and after an hour (null while it lasts), and whether every block of it was read whole. */
+/** The stored blocks before and after an hour, and whether all of it was read whole. `above`: null while it lasts. */
 interface HourFrame {
   readonly below: number | null;
   readonly above: number | null;

@@ -2,11 +2,9 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 
 // Probes of RPC endpoints: written by the round, read one by one, and counted. Times are Unix milliseconds.
 
-/** Why a probe failed. */
 export const PROBE_ERRORS = ['timeout', 'rateLimited', 'rpcError', 'transport'] as const;
 export type ProbeError = (typeof PROBE_ERRORS)[number];
 
-/** What one endpoint answered in a round of probes. */
 export interface Probe {
   /** Its public name, never its URL, because the path may hold a key. */
   readonly endpoint: string;
@@ -64,7 +62,6 @@ export function createProbeReads(db: Sqlite): ProbeReads {
   };
 }
 
-/** How many probes of a time were made and answered, and the last one that was not. */
 export interface ProbeTally {
   readonly probes: number;
   readonly answered: number;

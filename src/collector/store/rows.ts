@@ -28,7 +28,6 @@ interface TradePricing {
   readonly usdcReserve: number;
 }
 
-/** A burn of the project token, or a payout of its distributor. */
 export interface TokenEventRow {
   readonly block: number;
   readonly logIndex: number;
@@ -40,7 +39,6 @@ export interface TokenEventRow {
   readonly amount: bigint;
 }
 
-/** A pool of a watched token against USDC. */
 export interface PoolRow {
   readonly id: Uint8Array;
   readonly venue: string;

@@ -99,7 +99,6 @@ export interface Amounts {
   readonly usdcE9: bigint;
 }
 
-/** The newest counted trade of a token. */
 export interface LastTrade extends Amounts {
   readonly at: number;
   readonly block: number;
@@ -123,7 +122,6 @@ export interface SizeTotals extends Amounts {
   readonly distanceE9: number;
 }
 
-/** The counted trades of a contract that emits swaps. */
 export interface VenueTotals {
   readonly name: string;
   readonly address: `0x${string}`;

@@ -41,7 +41,6 @@ interface BlockSpanRows {
   readonly replaceFrom?: number;
 }
 
-/** The rows that the logs of a span gave. */
 export interface LogRows {
   readonly trades: readonly TradeRow[];
   readonly tokenEvents: readonly TokenEventRow[];
@@ -99,7 +98,6 @@ const TABLES = [
   ...['blocks', 'deploys', 'account_hours', 'token_accounts', 'pools', 'trades', 'token_events', 'operation_costs'],
   ...['tips', 'probes', 'hours', 'facts'],
 ];
-/** Above every block number. */
 const TOP = Number.MAX_SAFE_INTEGER;
 
 /** There must be only one writer. */
@@ -156,7 +154,6 @@ export function createChainWrites(db: Sqlite): ChainWrites {
   };
 }
 
-/** Counts the commits, and notes why the last one failed. */
 function createCommit(db: Sqlite) {
   let commits = 0;
   let fault: string | null = null;
