@@ -7,8 +7,8 @@ import { migrate, openNamed, readMigrations, type Sqlite } from '../../lib/sqlit
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
 /**
- * Pages in memory: the newest hours of `blocks` and its index fit. A read of a whole day took as long with 2 MiB as with 16,
- * because the operating system keeps the file too, and past hours are computed once.
+ * Pages in memory: the newest hours of `blocks` and its index fit. A read of a whole day took as long with 2 MiB as
+ * with 16, because the operating system keeps the file too, and past hours are computed once.
  */
 const CACHE_KIB = 4 * 1024;
 /** The write-ahead log shrinks to this after a checkpoint; a first fill would leave it much larger for ever. */
