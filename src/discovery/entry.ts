@@ -70,7 +70,6 @@ export const listingSchema = z.object({
   keywords: z.string(),
 });
 
-/** In characters. A longer URL is refused. */
 const MAX_URL = 1000;
 /** Characters that a URL must escape, but `{` and `}`, which mark placeholders. */
 const NOT_IN_URLS = /[\s\p{Cc}\p{Cf}"'<>\\^`|]/u;

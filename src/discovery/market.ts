@@ -150,9 +150,7 @@ function createSubmitLimit(perHour: number, clock: Clock): (client: string) => v
 }
 
 /** Calls a URL and stores the route that it sells. Throws what `submit` throws. */
-type Submission = (text: string, signal: AbortSignal) => Promise<{ readonly isNew: boolean; readonly place: string }>;
-
-function createSubmission({ store, caller, network, limits, clock }: MarketOptions): Submission {
+function createSubmission({ store, caller, network, limits, clock }: MarketOptions) {
   const limitHost = createHostLimit(HOST_PER_MINUTE, clock);
 
   /** Calls a listed place under its listed URL while it is online, so that no third party can replace its query. */
@@ -167,7 +165,7 @@ function createSubmission({ store, caller, network, limits, clock }: MarketOptio
     return known?.offlineAt === null ? at(listed) : at(listed).catch(() => at(text));
   }
 
-  return async (text, signal) => {
+  return async (text: string, signal: AbortSignal): Promise<{ isNew: boolean; place: string }> => {
     const asked = await store.find(placeOf(text));
     const { seen, url } = await find(text, asked, signal);
     const place = placeOf(url);
@@ -206,7 +204,6 @@ const HOST_FULL = new AppError(
 );
 const MARKET_FULL = new Unavailable('market_full', 'The market has as many listings as it accepts.', 3600);
 
-/** Large services describe hundreds of routes in one file. */
 const MAX_OPENAPI_BYTES = 2 * 1024 * 1024;
 const MAX_WELL_KNOWN_BYTES = 512 * 1024;
 

@@ -28,7 +28,6 @@ interface Concept {
 
 /** Concepts of one query. Each costs index lookups. */
 const MAX_CONCEPTS = 16;
-/** Longer words are ignored. */
 const MAX_WORD = 40;
 /** The weights of wordings that are not the searcher's own word. */
 const SYNONYM = 0.6;
