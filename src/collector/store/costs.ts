@@ -92,13 +92,12 @@ export function createCostReads(db: Sqlite): CostReads {
     .safeIntegers();
   const selectTips = db.prepare('SELECT wei, sum(count) FROM tips WHERE at >= ? GROUP BY wei').raw().safeIntegers();
   return {
-    tips: (from) => {
-      const rows = selectTips.all(hourOf(from)) as [bigint, bigint][];
-      return new Map(rows.map(([wei, count]) => [wei, Number(count)]));
-    },
-    costs: (kind, measure, from) => {
-      const rows = select.all(hourOf(from), kind, measure) as [bigint, bigint][];
-      return new Map(rows.map(([value, count]) => [value, Number(count)]));
-    },
+    tips: (from) => histogramOf(selectTips.all(hourOf(from))),
+    costs: (kind, measure, from) => histogramOf(select.all(hourOf(from), kind, measure)),
   };
+}
+
+/** A histogram from raw rows of a value and its count. */
+export function histogramOf(rows: unknown[]): Histogram {
+  return new Map((rows as [bigint, bigint][]).map(([value, count]) => [value, Number(count)]));
 }

@@ -1,6 +1,7 @@
 import { type Coverage, missingFrom, type Span } from '../../lib/coverage.ts';
 import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { histogramOf } from './costs.ts';
 import { createChainFacts, HOUR, hourOf, keptUntilWritten } from './facts.ts';
 
 // Base fees, the use of gas and the totals of hours, from blocks and from rolled-up hours:
@@ -73,10 +74,10 @@ export function createFeeReads(db: Sqlite, version: () => number): FeeReads {
   const isStored = db.prepare('SELECT 1 FROM blocks WHERE number = ?').pluck();
   const counts = db.prepare(COUNTS).pluck();
 
-  const read = (from: number, to: number): Part => {
-    const counts = (fees.all(from, to) as [bigint, bigint][]).map(([fee, count]) => [fee, Number(count)] as const);
-    return { fees: new Map(counts), minutes: minutes.all(from, to) as MinuteUse[] };
-  };
+  const read = (from: number, to: number): Part => ({
+    fees: histogramOf(fees.all(from, to)),
+    minutes: minutes.all(from, to) as MinuteUse[],
+  });
   const wholeHour = createHourMemo(db, (hour) => read(hour, hour + HOUR));
 
   /** The partial hours at the ends are read from their rows. */
