@@ -7,6 +7,10 @@ import { anyObject, integer, type Json, json, type Operation, object, text } fro
 import { asAppError } from '../http/problems.ts';
 import { clientKey } from '../lib/limits/client.ts';
 
+// The facilitator over HTTP: any seller claims a Lightning proof here, without registration.
+// 1. The handlers: what is supported, the descriptor, settle, and verify, which is always refused.
+// 2. Their schemas. 3. A proof as an example. 4. What OpenAPI says of the routes.
+
 const MAX_BODY_BYTES = 64 * 1024;
 /** The supported kinds change with a deployment only. */
 const SUPPORTED_MAX_AGE_SECONDS = 60;
@@ -22,7 +26,8 @@ const NO_VERIFY = JSON.stringify({
   isValid: false,
   invalidReason: 'invalid_exact_lnbtc_payment_flow',
   message:
-    'There is no verify step: the payment flow is upfront. Settle the proof by POST /facilitator/settle, and then serve.',
+    'There is no verify step: the payment flow is upfront. Settle the proof by POST /facilitator/settle, and then ' +
+    'serve.',
 });
 
 /** Mounts the facilitator's routes. They have their own limits, so mount them outside the rate-limited groups. */
@@ -76,8 +81,9 @@ function mountSettle(scope: FastifyInstance, facilitator: Facilitator): void {
 }
 
 /**
- * Parses every content type as JSON, because a seller's client may forget the header. Text that is not JSON becomes a body that is no object.
- * So no later code sees the parser's error, which would quote the text. JSON.parse treats `__proto__` like any other key.
+ * Parses every content type as JSON, because a seller's client may forget the header. Text that is not JSON becomes
+ * undefined, so no later code sees the parser's error, which would quote the text. JSON.parse treats `__proto__` like
+ * any other key.
  */
 function readAnythingAsJson(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
@@ -94,7 +100,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Puts a refusal by the framework into x402's shape. A bug of ours is thrown on to the service's own error handler, which logs it. */
+/** Puts a refusal by the framework into x402's shape. A bug of ours goes on to the service's handler, which logs it. */
 function refusalOf(error: unknown): SettleAnswer {
   const { status } = asAppError(error);
   const isCallers = status < 500 || (error as { statusCode?: unknown }).statusCode === 400;
@@ -196,10 +202,7 @@ const PAYLOAD = {
   description: 'The decoded PAYMENT-SIGNATURE of the buyer, unchanged',
 };
 
-/**
- * The terms of the scheme's own test vector, a proof of 2023: its key is 1 and its preimage is published. It shows the
- * form, and settles nothing any more.
- */
+/** The terms of the scheme's test vector, a proof of 2023 whose key and preimage are published: it settles nothing. */
 const TERMS = {
   scheme: 'exact',
   network: 'lnbtc:000000000019d6689c085ae165831e93',
@@ -234,69 +237,66 @@ const SETTLEMENT_EXAMPLE = {
   network: TERMS.network,
 };
 
-const descriptor = (operationId: string): Json => ({
-  operationId,
-  summary: 'What the facilitator does, its limits, and how much it has settled.',
-  description:
-    'It claims Lightning proofs once for any seller, who has been paid already and only wants to know that a proof is good and new. No account, no fee. ' +
-    'The figures are those of the ledger at the time of the call.',
-  response: { 200: json(DESCRIPTOR, 'The descriptor') },
+const operation = (method: Operation['method'], url: string, schema: Json): Operation => ({
+  method,
+  url,
+  schema: { ...schema, tags: ['facilitator'] },
 });
 
-/** The facilitator's routes: they keep x402's shapes for errors too. */
+const descriptor = (url: string, operationId: string): Operation =>
+  operation('GET', url, {
+    operationId,
+    summary: 'What the facilitator does, its limits, and how much it has settled.',
+    description:
+      'It claims Lightning proofs once for any seller, who has been paid already and only wants to know that a proof ' +
+      'is good and new. No account, no fee. The figures are those of the ledger at the time of the call.',
+    response: { 200: json(DESCRIPTOR, 'The descriptor') },
+  });
+
+/** What OpenAPI says of the facilitator's routes: they keep x402's shapes for errors too. */
 export const FACILITATOR_OPERATIONS: readonly Operation[] = [
-  { method: 'GET', url: '/facilitator', schema: descriptor('facilitator') },
-  { method: 'GET', url: '/v1/facilitator/lightning', schema: descriptor('facilitatorLightning') },
-  {
-    method: 'GET',
-    url: '/facilitator/supported',
-    schema: {
-      operationId: 'facilitatorSupported',
-      summary: 'Schemes and networks, in the form of x402 facilitators.',
-      description:
-        'A seller’s requirement must have one of these kinds, and its `extra` must name the same method and flow.',
-      response: { 200: json(SUPPORTED_SCHEMA, 'What is supported') },
+  descriptor('/facilitator', 'facilitator'),
+  descriptor('/v1/facilitator/lightning', 'facilitatorLightning'),
+  operation('GET', SUPPORTED_PATH, {
+    operationId: 'facilitatorSupported',
+    summary: 'Schemes and networks, in the form of x402 facilitators.',
+    description:
+      'A seller’s requirement must have one of these kinds, and its `extra` must name the same method and flow.',
+    response: { 200: json(SUPPORTED_SCHEMA, 'What is supported') },
+  }),
+  operation('POST', SETTLE_PATH, {
+    operationId: 'facilitatorSettle',
+    summary: 'Checks a Lightning proof against a seller\u2019s requirements and claims it once.',
+    description:
+      'For any seller, without registration. A refused proof is 200 with `success: false` and the scheme\u2019s reason. ' +
+      'Nothing moves: the sats are with the seller already. No preimage is kept.',
+    body: {
+      ...object({
+        x402Version: { type: 'integer', enum: [2] },
+        paymentPayload: PAYLOAD,
+        paymentRequirements: REQUIREMENT,
+      }),
+      examples: [PROOF_EXAMPLE],
     },
-  },
-  {
-    method: 'POST',
-    url: '/facilitator/settle',
-    schema: {
-      operationId: 'facilitatorSettle',
-      summary: 'Checks a Lightning proof against a seller\u2019s requirements and claims it once.',
-      description:
-        'For any seller, without registration. A refused proof is 200 with `success: false` and the scheme\u2019s reason. Nothing moves: the sats are with the seller already. No preimage is kept.',
-      body: {
-        ...object({
-          x402Version: { type: 'integer', enum: [2] },
-          paymentPayload: PAYLOAD,
-          paymentRequirements: REQUIREMENT,
-        }),
-        examples: [PROOF_EXAMPLE],
-      },
-      response: {
-        200: json({ ...SETTLEMENT, examples: [SETTLEMENT_EXAMPLE] }, 'Claimed, or refused with a reason'),
-        400: json(
-          SETTLEMENT,
-          '`invalid_request`: the body, its payload or its requirements are no object, or x402Version is not 2',
-        ),
-        413: json(SETTLEMENT, 'More than 64 KiB'),
-        429: json(SETTLEMENT, '`rate_limited`: wait for Retry-After'),
-        503: json(SETTLEMENT, '`daily_cap_reached`, or `replay_store_unavailable`: settle the same proof again'),
-      },
+    response: {
+      200: json({ ...SETTLEMENT, examples: [SETTLEMENT_EXAMPLE] }, 'Claimed, or refused with a reason'),
+      400: json(
+        SETTLEMENT,
+        '`invalid_request`: the body, its payload or its requirements are no object, or x402Version is not 2',
+      ),
+      413: json(SETTLEMENT, 'More than 64 KiB'),
+      429: json(SETTLEMENT, '`rate_limited`: wait for Retry-After'),
+      503: json(SETTLEMENT, '`daily_cap_reached`, or `replay_store_unavailable`: settle the same proof again'),
     },
-  },
-  {
-    method: 'POST',
-    url: '/facilitator/verify',
-    schema: {
-      operationId: 'facilitatorVerify',
-      summary: 'Always refused: the flow of this scheme is settle, then serve.',
-      description:
-        'A check without a claim would let one proof buy twice. Call /facilitator/settle once the request is ready to be served.',
-      response: {
-        400: json(object({ isValid: { type: 'boolean' }, invalidReason: text, message: text }), 'Refused'),
-      },
+  }),
+  operation('POST', VERIFY_PATH, {
+    operationId: 'facilitatorVerify',
+    summary: 'Always refused: the flow of this scheme is settle, then serve.',
+    description:
+      'A check without a claim would let one proof buy twice. Call /facilitator/settle once the request is ready to be ' +
+      'served.',
+    response: {
+      400: json(object({ isValid: { type: 'boolean' }, invalidReason: text, message: text }), 'Refused'),
     },
-  },
+  }),
 ];

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { integerParam, parseParams, type Query } from '../catalogue/params.ts';
+import { describeParams, integerParam, parseParams, type Query } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market.ts';
 import { describeListing } from '../discovery/market-listing.ts';
@@ -20,13 +20,15 @@ import {
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { clientKey } from '../lib/limits/client.ts';
 
+// The market over HTTP, each route with what OpenAPI says of it:
+// 1. `GET /v1/market` lists what sellers submitted;
+// 2. `POST /v1/market` submits a route;
+// 3. `GET /v1/market/search` searches our own routes, the market and a third-party catalogue.
+
 const PATH = '/v1/market';
 const MAX_BODY_BYTES = 64 * 1024;
 /** Every change of the list invalidates the cached bytes at once, so they can be kept for a minute. */
 const CACHE_MS = 60_000;
-
-const NOTE =
-  'Routes of other sellers, listed by anyone and called hourly: an unpaid call must be answered 402 and be payable on this chain. Their names and descriptions are the sellers\u2019 own words. To list one: POST { "url": "https://\u2026" } to this path.';
 
 const params = z.object({
   limit: integerParam({ min: 1, max: 500, default: 100, description: 'How many listings' }),
@@ -34,7 +36,7 @@ const params = z.object({
 });
 type Params = z.output<typeof params>;
 
-/** What the route needs besides the market. */
+/** What the market's routes need. */
 interface MarketRouteDeps {
   readonly market: Pick<Market, 'all' | 'revision' | 'submit'>;
   /** The search over the market's listings. */
@@ -44,7 +46,7 @@ interface MarketRouteDeps {
   readonly publicOrigin: string;
 }
 
-/** Mounts the market: the list of submitted routes, and the route that submits one. It belongs to the rate-limited group of free routes. */
+/** Mounts the list of submitted routes, and the route that submits one. They share the limits of free routes. */
 export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
   const { market, clock } = deps;
   const cache = createAnswerCache(clock, CACHE_MS, undefined, market.revision);
@@ -74,6 +76,11 @@ export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
   });
 }
 
+const NOTE =
+  'Routes of other sellers, listed by anyone and called hourly: an unpaid call must be answered 402 and be payable on ' +
+  'this chain. Their names and descriptions are the sellers\u2019 own words. To list one: POST { "url": "https://\u2026" } ' +
+  'to this path.';
+
 function list({ market, clock, network, publicOrigin }: MarketRouteDeps, { limit, offset }: Params) {
   const all = market.all();
   const listings = all.slice(offset, offset + limit).map(describeListing);
@@ -95,12 +102,93 @@ function urlIn(body: unknown): unknown {
   throw new BadParameter([{ path: 'url', message: 'send { "url": "https://…" }' }]);
 }
 
-/** Mounts the search. It is free. It checks its own parameters strictly and, like every free route, ignores unknown ones. */
+const listing = reference('schemas', 'Listing');
+
+/** What OpenAPI says of the list and of the submission. */
+export const MARKET_OPERATIONS: readonly Operation[] = [
+  {
+    method: 'GET',
+    url: PATH,
+    schema: {
+      tags: ['market'],
+      operationId: 'market',
+      summary: 'Routes of other sellers that can be paid on this chain, each called hourly.',
+      description:
+        'Names, descriptions and parameters are the sellers\u2019 own words, made plain and cut; treat them as ' +
+        'untrusted. Three failed calls in a row put a listing offline, 7 days offline take it from the list.',
+      querystring: {
+        type: 'object',
+        properties: Object.fromEntries(
+          describeParams({ params, example: { params: {}, result: {} } }).map(({ name, schema, description }) => [
+            name,
+            { ...schema, description },
+          ]),
+        ),
+      },
+      response: {
+        200: json(
+          object({
+            network: { ...text, description: 'CAIP-2' },
+            count: { ...integer, description: 'Listings in this answer' },
+            total: { ...integer, description: 'Number of all listings' },
+            online: { ...integer, description: 'How many of all listings are online' },
+            listings: { type: 'array', items: listing, description: 'Those that are online first, then the newest' },
+            note: text,
+            source: reference('schemas', 'Source'),
+          }),
+          'The listings',
+        ),
+        400: problemAnswer('A parameter is out of bounds'),
+      },
+    },
+  },
+  {
+    method: 'POST',
+    url: PATH,
+    schema: {
+      tags: ['market'],
+      operationId: 'marketSubmit',
+      summary: 'Lists a route, or brings its listing up to date; free.',
+      description:
+        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s USDC: ' +
+        'x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 or 405, ' +
+        'a POST of `{}` is tried. The listing describes the route by its 402, its origin\u2019s /openapi.json and ' +
+        '/.well-known/x402.',
+      body: object({
+        url: {
+          ...text,
+          description: 'https, a public host name, the default port; {placeholders} may stay',
+          maxLength: 1000,
+          examples: ['https://api.example.com/v1/tides'],
+        },
+      }),
+      response: {
+        200: json(object({ isNew: { type: 'boolean' }, listing }), 'It was listed already and is up to date now'),
+        201: json(object({ isNew: { type: 'boolean' }, listing }), 'It is listed'),
+        400: problemAnswer(
+          'Not listed; `code`: `bad_parameter`, `url_not_public`, `https_only`, `own_origin`, `no_402`, ' +
+            '`unreadable_challenge`, `not_payable_here`',
+        ),
+        404: problemAnswer('`host_not_found`: the host does not exist'),
+        409: problemAnswer('`host_full`: its host has as many listings as one may have'),
+        413: problemAnswer('More than 64 KiB'),
+        429: problemAnswer(
+          '`submit_limited` for a client, `host_limited` for the seller\u2019s host: wait for Retry-After',
+        ),
+        502: problemAnswer('`timeout`, `too_large` or `unreachable`: its server gave no answer that could be read'),
+        503: problemAnswer('`market_full`, or `market_busy`: try again later'),
+      },
+    },
+  },
+];
+
+const SEARCH_PATH = '/v1/market/search';
+
+/** Mounts the search, which is free. Like every route it refuses unknown parameters. */
 export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {
-  const url = '/v1/market/search';
   app.route({
     method: ['GET', 'HEAD'],
-    url,
+    url: SEARCH_PATH,
     handler: async (request, reply) => {
       const params = parseParams({ params: searchParams }, request.query as Query) as SearchParams;
       // Not cached, because `online` holds only at this moment.
@@ -110,9 +198,8 @@ export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 
 }
 
 const described = (type: string, description: string): Json => ({ type, description });
-const listOf = (items: Json, description: string): Json => ({ type: 'array', items, description });
-const SOURCE = { type: 'string', enum: ['own', 'market', 'catalogue'] };
-const PRICE = { type: 'string', pattern: '^\\d+(\\.\\d+)?$' };
+const SOURCE = { ...text, enum: ['own', 'market', 'catalogue'] };
+const PRICE = { ...text, pattern: '^\\d+(\\.\\d+)?$' };
 
 const PARAM = object({
   name: text,
@@ -129,7 +216,7 @@ const PARAM = object({
 /** One payable route in a search result. */
 export const ENTRY = object({
   url: described('string', 'A {placeholder} in it must be replaced'),
-  method: { type: 'string', enum: ['GET', 'POST'] },
+  method: { ...text, enum: ['GET', 'POST'] },
   priceUsd: { ...PRICE, description: 'What the seller asked when last seen' },
   name: described('string', 'The seller’s own name of the route'),
   label: described('string', 'A short name for people'),
@@ -151,13 +238,35 @@ export const ENTRY = object({
   source: SOURCE,
   category: text,
   site: described('string', 'The seller’s web site'),
-  networks: listOf(text, 'All networks that the seller accepts'),
-  plainNetworks: listOf(text, 'Those payable without the gateway'),
+  networks: { type: 'array', items: text, description: 'All networks that the seller accepts' },
+  plainNetworks: { type: 'array', items: text, description: 'Those payable without the gateway' },
   online: described(
     'boolean',
     'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, and was not called',
   ),
   score: described('number', 'Relevance; only comparable within one answer, 0 without a query'),
+});
+
+const { score: _score, ...UNSCORED } = ENTRY.properties as Json;
+const seconds = (description: string): Json => ({ ...integer, description: `Unix seconds ${description}` });
+
+/** A route of another seller: everything that a search's entry has but the score, and its hourly calls. */
+export const LISTING = object({
+  ...UNSCORED,
+  uptime7d: {
+    type: ['number', 'null'],
+    description: 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1',
+  },
+  calls7d: { ...integer, description: 'How many calls that is of' },
+  medianLatencyMs: {
+    type: ['integer', 'null'],
+    description: 'From the lookup of the host to the 402, measured from this service',
+  },
+  listedAt: seconds('of the first submission'),
+  pricedAt: seconds('since which the price has not changed'),
+  checkedAt: seconds('of the last call'),
+  offlineAt: { ...seconds('since which it is offline; null while it is online'), type: ['integer', 'null'] },
+  problem: { type: ['string', 'null'], description: 'Why the last call failed; null when it did not' },
 });
 
 const RESULT = object({
@@ -197,146 +306,25 @@ const QUERY = {
   required: [],
 };
 
-/** The search’s operation. */
+/** What OpenAPI says of the search. */
 export const DISCOVERY_OPERATIONS: readonly Operation[] = [
   {
     method: 'GET',
-    url: '/v1/market/search',
+    url: SEARCH_PATH,
     schema: {
       operationId: 'marketSearch',
       tags: ['market'],
       summary: 'Search of payable routes: this service’s own, its market, and a third-party catalogue; free.',
       description:
-        'The best match first; equally good ones by price, then own before market before catalogue. Without `q` everything by price. Entries ' +
-        'that hardly match the question are left out, so the answer is empty when nothing on sale answers it. A route that two sources list under one host and path is listed once. ' +
+        'The best match first; equally good ones by price, then own before market before catalogue. Without `q` ' +
+        'everything by price. Entries that hardly match the question are left out, so the answer is empty when nothing ' +
+        'on sale answers it. A route that two sources list under one host and path is listed once. ' +
         'Unknown and repeated parameters are refused.',
       querystring: QUERY,
       response: {
         200: json(RESULT, 'What was found'),
-        400: {
-          description: 'A parameter is bad; `errors` names it.',
-          content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
-        },
+        400: problemAnswer('A parameter is bad; `errors` names it.'),
       },
     },
   },
 ];
-
-const seconds = (description: string): Json => ({ ...integer, description: `Unix seconds ${description}` });
-const nullable = (schema: Json): Json => ({ ...schema, type: [schema.type, 'null'] });
-
-const CALLS: Json = {
-  uptime7d: {
-    type: ['number', 'null'],
-    description: 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1',
-  },
-  calls7d: { ...integer, description: 'How many calls that is of' },
-  medianLatencyMs: {
-    type: ['integer', 'null'],
-    description: 'From the lookup of the host to the 402, measured from this service',
-  },
-  listedAt: seconds('of the first submission'),
-  pricedAt: seconds('since which the price has not changed'),
-  checkedAt: seconds('of the last call'),
-  offlineAt: nullable(seconds('since which it is offline; null while it is online')),
-  problem: { type: ['string', 'null'], description: 'Why the last call failed; null when it did not' },
-};
-
-/** A route of another seller: everything that a search's entry has but the score, and its hourly calls. */
-export const LISTING = listing();
-
-function listing(): Json {
-  const { score: _score, ...properties } = ENTRY.properties as Json;
-  const members = { ...properties, ...CALLS };
-  return { type: 'object', properties: members, required: Object.keys(members) };
-}
-
-/** The market's operations. */
-export function marketOperations(): Operation[] {
-  const one = reference('schemas', 'Listing');
-  return [listOperation(one), submitOperation(one)];
-}
-
-function listOperation(listing: Json): Operation {
-  const members = {
-    network: { type: 'string', description: 'CAIP-2' },
-    count: { ...integer, description: 'Listings in this answer' },
-    total: { ...integer, description: 'Number of all listings' },
-    online: { ...integer, description: 'How many of all listings are online' },
-    listings: { type: 'array', items: listing, description: 'Those that are online first, then the newest' },
-    note: { type: 'string' },
-    source: reference('schemas', 'Source'),
-  };
-  return {
-    method: 'GET',
-    url: '/v1/market',
-    schema: {
-      operationId: 'market',
-      summary: 'Routes of other sellers that can be paid on this chain, each called hourly.',
-      description:
-        'Names, descriptions and parameters are the sellers\u2019 own words, made plain and cut; treat them as untrusted. Three failed calls in a row put a listing offline, 7 days offline take it from the list.',
-      querystring: {
-        type: 'object',
-        properties: {
-          limit: { ...integer, minimum: 1, maximum: 500, default: 100, description: 'How many listings' },
-          offset: {
-            ...integer,
-            minimum: 0,
-            maximum: 1_000_000,
-            default: 0,
-            description: 'How many to leave out first',
-          },
-        },
-      },
-      response: {
-        200: json({ type: 'object', properties: members, required: Object.keys(members) }, 'The listings'),
-        400: problemAnswer('A parameter is out of bounds'),
-      },
-    },
-  };
-}
-
-function submitOperation(listing: Json): Operation {
-  const answer = {
-    type: 'object',
-    properties: { isNew: { type: 'boolean' }, listing },
-    required: ['isNew', 'listing'],
-  };
-  return {
-    method: 'POST',
-    url: '/v1/market',
-    schema: {
-      operationId: 'marketSubmit',
-      summary: 'Lists a route, or brings its listing up to date; free.',
-      description:
-        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s USDC: x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 or 405, a POST of `{}` is tried. The listing describes the route by its 402, its origin\u2019s /openapi.json and /.well-known/x402.',
-      body: {
-        type: 'object',
-        properties: {
-          url: {
-            type: 'string',
-            description: 'https, a public host name, the default port; {placeholders} may stay',
-            maxLength: 1000,
-            examples: ['https://api.example.com/v1/tides'],
-          },
-        },
-        required: ['url'],
-      },
-      response: {
-        200: json(answer, 'It was listed already and is up to date now'),
-        201: json(answer, 'It is listed'),
-        400: problemAnswer(
-          'Not listed; `code`: `bad_parameter`, `url_not_public`, `https_only`, `own_origin`, `no_402`, `unreadable_challenge`, `not_payable_here`',
-        ),
-        404: problemAnswer('`host_not_found`: the host does not exist'),
-        409: problemAnswer('`host_full`: its host has as many listings as one may have'),
-        413: problemAnswer('More than 64 KiB'),
-        429: problemAnswer(
-          '`submit_limited` for a client, `host_limited` for the seller\u2019s host: wait for Retry-After',
-        ),
-        502: problemAnswer('`timeout`, `too_large` or `unreachable`: its server gave no answer that could be read'),
-        503: problemAnswer('`market_full`, or `market_busy`: try again later'),
-      },
-    },
-  };
-}

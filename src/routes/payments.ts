@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { acceptsHtml } from '../http/answers.ts';
-import { type Json, json, problemAnswer } from '../http/openapi/route.ts';
+import { integer, json, type Operation, object, problemAnswer, text } from '../http/openapi/route.ts';
 import { sendOnce } from '../pages/send.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 
@@ -11,13 +11,13 @@ export type Lookup = (id: string) => Promise<{ readonly payments: readonly Found
 export type ReceiptPage = (id: string, payments: readonly FoundPayment[]) => string;
 
 /**
- * Mounts the payment lookup: a caller who knows the nonce or the hash learns what happened to the money. A browser gets a page, where there is one.
+ * Mounts the payment lookup: a caller who knows the nonce or the hash learns what happened to the money. A browser gets
+ * a page, where there is one.
  */
 export function mountLookup(app: FastifyInstance, lookup: Lookup, receiptPage?: ReceiptPage): void {
-  const url = '/v1/payments/:id';
   app.route<{ Params: { id: string } }>({
     method: ['GET', 'HEAD'],
-    url,
+    url: '/v1/payments/:id',
     handler: async (request, reply) => {
       const { id } = request.params;
       const found = await lookup(id);
@@ -27,69 +27,55 @@ export function mountLookup(app: FastifyInstance, lookup: Lookup, receiptPage?: 
   });
 }
 
-const FOUND_PAYMENTS = {
-  type: 'object',
-  properties: {
-    payments: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: {
-          rail: { type: 'string', enum: ['usdc', 'lightning'] },
-          amount: { type: 'string', description: 'Base units of USDC (6 decimals), or millisatoshis' },
-          state: {
-            type: 'string',
-            enum: ['reserved', 'settling', 'settled', 'unknown', 'failed', 'claimed', 'delivered'],
-            description:
-              'USDC: reserved (the answer is being made), settling, settled, unknown (no final answer yet), failed (no money moved). Lightning: claimed (paid, not fetched yet), delivered',
-          },
-          transaction: {
-            type: ['string', 'null'],
-            description: 'Transaction hash, payment hash, or the Gateway’s transfer id; null while there is none',
-          },
-          block: {
-            type: ['integer', 'null'],
-            description: 'Of the transaction; null while unknown, and over Lightning',
-          },
-          at: { type: 'integer', description: 'Unix seconds of its newest step' },
-          explorerUrl: { type: ['string', 'null'], description: 'The transaction at the chain’s explorer' },
-          protocol: {
-            type: ['string', 'null'],
-            description: 'The protocol that presented the payment: x402, l402 or mpp. Null where none is noted.',
-          },
-        },
-        required: ['rail', 'amount', 'state', 'transaction', 'block', 'at', 'explorerUrl', 'protocol'],
-      },
-    },
+const FOUND_PAYMENT = object({
+  rail: { ...text, enum: ['usdc', 'lightning'] },
+  amount: { ...text, description: 'Base units of USDC (6 decimals), or millisatoshis' },
+  state: {
+    ...text,
+    enum: ['reserved', 'settling', 'settled', 'unknown', 'failed', 'claimed', 'delivered'],
+    description:
+      'USDC: reserved (the answer is being made), settling, settled, unknown (no final answer yet), ' +
+      'failed (no money moved). Lightning: claimed (paid, not fetched yet), delivered',
   },
-  required: ['payments'],
-};
+  transaction: {
+    type: ['string', 'null'],
+    description: 'Transaction hash, payment hash, or the Gateway’s transfer id; null while there is none',
+  },
+  block: { type: ['integer', 'null'], description: 'Of the transaction; null while unknown, and over Lightning' },
+  at: { ...integer, description: 'Unix seconds of its newest step' },
+  explorerUrl: { type: ['string', 'null'], description: 'The transaction at the chain’s explorer' },
+  protocol: {
+    type: ['string', 'null'],
+    description: 'The protocol that presented the payment: x402, l402 or mpp. Null where none is noted.',
+  },
+});
 
-const NOT_KNOWN = problemAnswer('The ledger knows no such payment');
-
-/** The lookup of a payment by an identifier. */
-export const LOOKUP_OPERATION: { readonly url: string; readonly schema: Json } = {
+/** What OpenAPI says of the lookup. */
+export const LOOKUP_OPERATION: Operation = {
+  method: 'GET',
   url: '/v1/payments/{id}',
   schema: {
     operationId: 'payment',
     summary:
       'What became of a payment, by authorization nonce, transaction hash or payment hash; never who paid or for what.',
     description:
-      'Free, for anyone who knows the identifier. One transaction may settle several payments, so the answer is a list. Use it after a 503 or a lost ' +
-      'connection: `settled`, `claimed` and `delivered` mean that the payment was taken, `failed` that it was not, and `reserved`, `settling` and ' +
-      '`unknown` that it is open: present the same payment again.',
-    params: {
-      type: 'object',
-      properties: {
-        id: {
-          type: 'string',
-          description:
-            'The nonce of a USDC authorization, the hash of its transaction, or the payment hash of an invoice: 32 bytes in hex, with or without 0x. Or the id of a Gateway transfer (a UUID)',
-          examples: [`0x${'5e'.repeat(32)}`],
-        },
+      'Free, for anyone who knows the identifier. One transaction may settle several payments, so the answer is a ' +
+      'list. Use it after a 503 or a lost connection: `settled`, `claimed` and `delivered` mean that the payment was ' +
+      'taken, `failed` that it was not, and `reserved`, `settling` and `unknown` that it is open: present the same ' +
+      'payment again.',
+    params: object({
+      id: {
+        ...text,
+        description:
+          'The nonce of a USDC authorization, the hash of its transaction, or the payment hash of an invoice: ' +
+          '32 bytes in hex, with or without 0x. Or the id of a Gateway transfer (a UUID)',
+        examples: [`0x${'5e'.repeat(32)}`],
       },
-      required: ['id'],
+    }),
+    response: {
+      200: json(object({ payments: { type: 'array', items: FOUND_PAYMENT } }), 'The payments of this identifier'),
+      404: problemAnswer('The ledger knows no such payment'),
     },
-    response: { 200: json(FOUND_PAYMENTS, 'The payments of this identifier'), 404: NOT_KNOWN },
+    tags: ['meta'],
   },
 };

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import Fastify from 'fastify';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { LISTING, marketOperations } from '../../src/routes/market.ts';
+import { LISTING, MARKET_OPERATIONS } from '../../src/routes/market.ts';
 import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market/market.ts';
 import { createTestApp, listen } from './harness.ts';
 
@@ -55,7 +55,7 @@ describe('POST /v1/market', () => {
   });
 
   test('answers in the documented shape', async () => {
-    const [list, submit] = marketOperations();
+    const [list, submit] = MARKET_OPERATIONS;
     const responses = (operation: typeof list) =>
       operation?.schema.response as Record<string, { content: Record<string, { schema: object }> }>;
     const schemas = { list: responses(list)[200], submit: responses(submit)[200] };
