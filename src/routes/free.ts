@@ -6,6 +6,9 @@ import { Unavailable } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 
+// The free routes. A request parses its parameters, runs the endpoint and checks the reply against its schema; the
+// answer is kept until it is old or its endpoint's data has a new version.
+
 /** Free answers are summaries, so an answer may be one second old. That protects the source from bursts. */
 const DEFAULT_CACHE_MS = 1000;
 /** A reported fault may be over with the next block. */
@@ -48,7 +51,7 @@ function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandle
   };
 }
 
-/** Handles an endpoint whose reply can report a fault. Nothing is cached, and the status says what the reply means. */
+/** Handles an endpoint whose reply can report a fault: it is never cached, and its status says what it means. */
 function createStatusHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
   return async (request, reply) => {
     const data = await produce(endpoint, parseParams(endpoint, request.query as Query), deps);
@@ -61,7 +64,7 @@ function createStatusHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): Route
   };
 }
 
-/** Runs the endpoint within the handler's time limit and checks its reply. A reply that breaks the endpoint's own schema is our bug and throws. */
+/** Runs the endpoint within the handler's time limit. Throws for a reply that breaks its schema: that is our bug. */
 async function produce<S>(endpoint: Endpoint<S>, params: unknown, deps: FreeDeps<S>): Promise<Record<string, unknown>> {
   const signal = AbortSignal.timeout(deps.config.handlerTimeoutMs);
   const late = new Promise<never>((_resolve, reject) => {

@@ -3,7 +3,10 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
 import type { Gate } from '../payment/gate.ts';
 
-/** The priced surfaces and the methods that each answers. A HEAD over Lightning would make the node create an invoice, so it gets 405. */
+// The priced routes: every entry of a surface is mounted behind its gate, and the service does not start while a route
+// below a priced prefix has none.
+
+/** The methods of each priced surface. A HEAD over Lightning would make the node create an invoice, so it gets 405. */
 const METHODS = {
   paid: ['GET', 'HEAD'],
   lightning: ['GET'],
@@ -35,32 +38,23 @@ export function mountPriced<S>(
   }
 }
 
-/** Throws when a route below the surface's prefix has no gate, or when a path that the surface sells is not mounted. */
+/**
+ * Throws when a route below the surface's prefix that answers one of its methods has no gate, or when a path that the
+ * surface sells is not mounted.
+ */
 export function checkGates<S>(
   { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
   routes: readonly RouteOptions[],
 ): void {
+  const [prefix, methods] = [PREFIX[surface], METHODS[surface] as readonly string[]];
   const expected = entriesOn(catalogue, SELLS[surface]).flatMap((entry) => servedPaths(entry, surface, chainSegment));
-  assertGated(PREFIX[surface], METHODS[surface], routes, gate.isGuarded, expected);
-}
-
-/**
- * Throws when a route below a priced prefix that answers one of `methods` is not registered by its gate, or when an expected path is not mounted.
- * So the service does not start with an unprotected route.
- */
-function assertGated(
-  prefix: string,
-  methods: readonly string[],
-  routes: readonly RouteOptions[],
-  isGuarded: (route: RouteOptions) => boolean,
-  expected: readonly string[],
-): void {
   const gated = new Set<string>();
   for (const route of routes) {
     const answered = [route.method].flat();
     const serves = answered.some((method) => methods.includes(method));
     if (!serves || !route.url.toLowerCase().startsWith(`${prefix}/`)) continue;
-    if (!isGuarded(route)) throw new Error(`${answered.join(',')} ${route.url} is below ${prefix} and has no gate`);
+    if (!gate.isGuarded(route))
+      throw new Error(`${answered.join(',')} ${route.url} is below ${prefix} and has no gate`);
     gated.add(route.url);
   }
   for (const url of expected) {

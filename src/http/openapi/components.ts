@@ -13,64 +13,17 @@ import {
   reference,
 } from './route.ts';
 
-const PROBLEM_EXAMPLE = {
-  type: 'about:blank',
-  title: 'Bad Request',
-  status: 400,
-  detail: 'gas: a whole number from 1 to 30000000',
-  instance: '/v1/fees/estimate',
-  code: 'bad_parameter',
-  charged: false,
-  requestId: 'Qm9vdFByZWZpeA-2s',
-  errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
-};
-
-/** The schemas that every operation may refer to: of failures, and of the member `source`. */
-const OWN_SCHEMAS: Json = {
-  Problem: {
-    ...toJsonSchema(
-      z.object({
-        type: z.string(),
-        title: z.string().meta({ description: 'The status in words' }),
-        status: z.int(),
-        detail: z.string().meta({ description: 'What the caller can do about it' }),
-        instance: z.string().meta({ description: 'The path of the request' }),
-        code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
-        charged: z.union([z.boolean(), z.literal('unknown')]).meta({
-          description:
-            'false: no money moved or will move. true: the payment was taken, and its answer is no longer kept. "unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one again',
-        }),
-        requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
-        errors: z
-          .array(z.object({ path: z.string(), message: z.string() }))
-          .optional()
-          .meta({ description: 'Each parameter at fault' }),
-      }),
-      'input',
-    ),
-    description: 'RFC 9457 problem details; routes may add members',
-    examples: [PROBLEM_EXAMPLE],
-  },
-  Hint: {
-    type: 'object',
-    properties: {
-      hint: {
-        type: 'string',
-        description: 'What is wrong, or what the route sells; the price; what to do next; where to read more',
-      },
-    },
-    required: ['hint'],
-    additionalProperties: false,
-  },
-};
-const SOURCE = toJsonSchema(sourceSchema, 'output');
+// The components of the OpenAPI document, which its operations refer to:
+// 1. schemas: each entry's answer and problem, and the parts that several answers have in common;
+// 2. responses: what an entry can answer, and what the service answers before a route reads a request.
 
 /** How many answers must have a part before it is described once for all. */
 const MIN_ANSWERS = 3;
 
 /**
- * The component schemas of the document: those of declared routes, the answer of each entry, under which its example stands too, its problem where that has members of its own, and the parts that several answers have in
- * common, under the names of their members. An answer that is sold over several protocols is described once.
+ * The component schemas: those of declared routes; each entry's answer with its example, and its problem where that has
+ * members of its own; and the parts that several answers have in common, under the names of their members. An answer
+ * that is sold over several protocols is described once.
  */
 export function componentSchemas(catalogue: readonly Endpoint<never>[], declared: Json): Json {
   const own: Json = { ...OWN_SCHEMAS, ...declared, Source: SOURCE };
@@ -93,7 +46,7 @@ export function componentSchemas(catalogue: readonly Endpoint<never>[], declared
   return { ...own, ...Object.fromEntries([...shared, ...described, ...problems]) };
 }
 
-/** The objects that are members of several answers, with a name each and their JSON. A name stands for the first part that has it. */
+/** The objects that are members of several answers, by name, as JSON. A name stands for the first part that has it. */
 function commonParts(answers: readonly Json[], own: Json): [name: string, text: string][] {
   const found = new Map<string, { readonly name: string; answers: number }>();
   for (const answer of answers) {
@@ -122,7 +75,7 @@ function membersOf(schema: Json): [text: string, name: string][] {
 
 const isSchema = (value: unknown): value is Json => typeof value === 'object' && value !== null;
 
-/** The same schema, with a reference in place of each part that has a component of its own. */
+/** Puts a reference in place of each part that has a component of its own. */
 function refer(schema: Json, names: ReadonlyMap<string, string>): Json {
   const replaced = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(replaced);
@@ -131,6 +84,73 @@ function refer(schema: Json, names: ReadonlyMap<string, string>): Json {
     return name === undefined ? refer(value, names) : reference('schemas', name);
   };
   return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, replaced(value)]));
+}
+
+const PROBLEM_EXAMPLE = {
+  type: 'about:blank',
+  title: 'Bad Request',
+  status: 400,
+  detail: 'gas: a whole number from 1 to 30000000',
+  instance: '/v1/fees/estimate',
+  code: 'bad_parameter',
+  charged: false,
+  requestId: 'Qm9vdFByZWZpeA-2s',
+  errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
+};
+
+/** The schemas that every operation may refer to: of failures, and of the member `source`. */
+const OWN_SCHEMAS: Json = {
+  Problem: {
+    ...toJsonSchema(
+      z.object({
+        type: z.string(),
+        title: z.string().meta({ description: 'The status in words' }),
+        status: z.int(),
+        detail: z.string().meta({ description: 'What the caller can do about it' }),
+        instance: z.string().meta({ description: 'The path of the request' }),
+        code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
+        charged: z.union([z.boolean(), z.literal('unknown')]).meta({
+          description:
+            'false: no money moved or will move. true: the payment was taken, and its answer is no longer kept. ' +
+            '"unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one again',
+        }),
+        requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
+        errors: z
+          .array(z.object({ path: z.string(), message: z.string() }))
+          .optional()
+          .meta({ description: 'Each parameter at fault' }),
+      }),
+      'input',
+    ),
+    description: 'RFC 9457 problem details; routes may add members',
+    examples: [PROBLEM_EXAMPLE],
+  },
+  Hint: {
+    type: 'object',
+    properties: {
+      hint: {
+        type: 'string',
+        description: 'What is wrong, or what the route sells; the price; what to do next; where to read more',
+      },
+    },
+    required: ['hint'],
+    additionalProperties: false,
+  },
+};
+const SOURCE = toJsonSchema(sourceSchema, 'output');
+
+/** Every answer that a catalogue entry can give, as OpenAPI responses. */
+export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json {
+  const problems = PROBLEMS.map((row) => [row[0], problemOf(endpoint, row)]);
+  return {
+    200: success(endpoint, mount),
+    ...Object.fromEntries(problems),
+    ...(mount === 'free'
+      ? {}
+      : { 402: reference('responses', UNPAID_NAMES[mount]), 409: reference('responses', 'InFlight') }),
+    ...(mount === 'paid' || mount === 'mpp' ? { 410: reference('responses', 'Gone') } : {}),
+    ...(endpoint.reportsFault ? { 503: badNews(endpoint) } : {}),
+  };
 }
 
 /** The problems that every route of the catalogue may answer, and the components that describe them. */
@@ -144,7 +164,8 @@ const PROBLEMS: readonly (readonly [status: number, name: string, description: s
   [
     429,
     'TooManyRequests',
-    'Too many requests; wait for Retry-After. Nothing is charged for it; a payment that came with it was perhaps not looked at (`charged` is then "unknown"): present the same one again.',
+    'Too many requests; wait for Retry-After. Nothing is charged for it; a payment that came with it was perhaps not ' +
+      'looked at (`charged` is then "unknown"): present the same one again.',
   ],
   [500, 'Fault', 'A fault of the service. Not charged, unless `charged` is "unknown": present the same payment again.'],
   [
@@ -155,26 +176,12 @@ const PROBLEMS: readonly (readonly [status: number, name: string, description: s
   [
     503,
     'NotNow',
-    'Not possible now, or an outcome of the payment that is not known yet (`charged` is then "unknown"). Repeat the same request.',
+    'Not possible now, or an outcome of the payment that is not known yet (`charged` is then "unknown"). Repeat the ' +
+      'same request.',
   ],
 ];
 
-const RECEIPT = 'Base64url JSON: MPP’s receipt';
-const text = (description: string): Json => ({ description, schema: { type: 'string' } });
-
-const PROBLEM = reference('schemas', 'Problem');
-
-/** A problem response, as every operation may give it. */
-function problem(status: number, description: string, schema = PROBLEM): Json {
-  const waits = status === 429 || status === 503;
-  return {
-    description,
-    headers: { ...REQUEST_ID_HEADER, ...(waits ? RETRY_AFTER_HEADER : {}) },
-    content: { 'application/problem+json': { schema } },
-  };
-}
-
-/** The statuses whose problems have the endpoint's own members. Those members are missing when the service itself ran out of time. */
+/** The statuses whose problems have the endpoint's members, unless the service itself ran out of time. */
 const TELLING = [404, 502];
 
 function problemOf(endpoint: Endpoint<never>, [status, name, description]: (typeof PROBLEMS)[number]): Json {
@@ -200,6 +207,35 @@ function badNews(endpoint: Endpoint<never>): Json {
     content: { ...own, ...(content as Json) },
   };
 }
+
+/** The component responses that operations refer to. */
+export function componentResponses(mpp: boolean): Json {
+  return {
+    ...Object.fromEntries(PROBLEMS.map(([status, name, description]) => [name, problem(status, description)])),
+    ...Object.fromEntries(UNREAD.map((row) => [row[1], unread(row)])),
+    InFlight: problem(409, IN_FLIGHT),
+    Gone: GONE,
+    Unpaid: UNPAID,
+    UnpaidLightning: UNPAID_LIGHTNING,
+    ...(mpp && { UnpaidMpp: UNPAID_MPP }),
+  };
+}
+
+const text = (description: string): Json => ({ description, schema: { type: 'string' } });
+
+const PROBLEM = reference('schemas', 'Problem');
+
+/** A problem response, as every operation may give it. */
+function problem(status: number, description: string, schema = PROBLEM): Json {
+  const waits = status === 429 || status === 503;
+  return {
+    description,
+    headers: { ...REQUEST_ID_HEADER, ...(waits ? RETRY_AFTER_HEADER : {}) },
+    content: { 'application/problem+json': { schema } },
+  };
+}
+
+const RECEIPT = 'Base64url JSON: MPP’s receipt';
 
 /** The headers of an answer, by the routes under which it is sold. */
 const HEADERS: Record<Mount, Json> = {
@@ -235,7 +271,7 @@ const UNPAID_LIGHTNING: Json = {
   content: { 'application/json': { schema: reference('schemas', 'LightningChallenge') } },
 };
 
-/** The problem of MPP's own specification. Whether the refused payment can still move money is not known, so it has no `charged`. */
+/** MPP's own problem. Whether the refused payment can still move money is not known, so it has no `charged`. */
 const PAYMENT_PROBLEM = object({
   type: { type: 'string', description: 'MPP’s type of the problem, below https://paymentauth.org/problems/' },
   title: { type: 'string' },
@@ -257,7 +293,8 @@ const UNPAID_MPP: Json = {
 const UNPAID_NAMES = { paid: 'Unpaid', lightning: 'UnpaidLightning', mpp: 'UnpaidMpp' } as const;
 
 const GONE_TEXT =
-  'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ask the seller.';
+  'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ask ' +
+  'the seller.';
 const GONE: Json = {
   ...problem(410, GONE_TEXT),
   headers: {
@@ -267,7 +304,7 @@ const GONE: Json = {
 };
 const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
 
-/** What the service answers before any route looks at the request: the refusals of its method and of its size. */
+/** What the service answers before a route reads the request: the refusals of its method and of its size. */
 const UNREAD: readonly (readonly [status: number, name: string, description: string])[] = [
   [405, 'MethodNotAllowed', 'The path has no such method; `Allow` names those that it has. Nothing is charged.'],
   [414, 'UrlTooLong', 'The URL is too long. Nothing is charged.'],
@@ -280,34 +317,7 @@ function unread([status, , description]: (typeof UNREAD)[number]): Json {
   return { ...answer, headers: { ...(answer.headers as Json), Allow: text('The methods of the path') } };
 }
 
-/** The answers that every operation can give because no route reads the request. */
+/** The answers of every operation, which need no route. */
 export const UNREAD_RESPONSES: Json = Object.fromEntries(
   UNREAD.map(([status, name]) => [status, reference('responses', name)]),
 );
-
-/** The component responses that operations refer to. */
-export function componentResponses(mpp: boolean): Json {
-  return {
-    ...Object.fromEntries(PROBLEMS.map(([status, name, description]) => [name, problem(status, description)])),
-    ...Object.fromEntries(UNREAD.map((row) => [row[1], unread(row)])),
-    InFlight: problem(409, IN_FLIGHT),
-    Gone: GONE,
-    Unpaid: UNPAID,
-    UnpaidLightning: UNPAID_LIGHTNING,
-    ...(mpp && { UnpaidMpp: UNPAID_MPP }),
-  };
-}
-
-/** Every answer that a catalogue entry can give, as OpenAPI responses. */
-export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json {
-  const problems = PROBLEMS.map((row) => [row[0], problemOf(endpoint, row)]);
-  return {
-    200: success(endpoint, mount),
-    ...Object.fromEntries(problems),
-    ...(mount === 'free'
-      ? {}
-      : { 402: reference('responses', UNPAID_NAMES[mount]), 409: reference('responses', 'InFlight') }),
-    ...(mount === 'paid' || mount === 'mpp' ? { 410: reference('responses', 'Gone') } : {}),
-    ...(endpoint.reportsFault ? { 503: badNews(endpoint) } : {}),
-  };
-}

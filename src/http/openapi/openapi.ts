@@ -10,6 +10,11 @@ import { componentResponses, componentSchemas, describeResponses, UNREAD_RESPONS
 import { COMPONENT_HEADERS, type Declared, type Json, type Operation } from './route.ts';
 import { describeService, tagsWith } from './text.ts';
 
+// The OpenAPI document of everything that is served:
+// 1. the plugin assembles the operations: each catalogue entry under each of its mounts, and what routes declare;
+// 2. a priced operation says how it is paid: header parameter, `security`, `x-payment-info`;
+// 3. the answers of the catalogue's operations are added, as references to the components.
+
 /** The interface's own version, as its document states it; not the package's. */
 const INTERFACE_VERSION = '0.1.0';
 
@@ -29,9 +34,12 @@ interface OpenApiOptions {
   readonly contactUrl?: string | null;
 }
 
+/** What a priced operation states about USDC. */
+type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
+
 /**
- * Creates the OpenAPI 3.1 document of the catalogue, deterministically, from declarations only.
- * The plugin assembles it on an instance that never listens, so that the served routes have no schemas. They parse their parameters themselves; a second
+ * Creates the OpenAPI 3.1 document, deterministically, from declarations only. The plugin assembles it on an instance
+ * that never listens, because the served routes have no schemas: they parse their parameters themselves, and a second
  * validator would cost time and could disagree.
  */
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
@@ -60,8 +68,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       components: { securitySchemes: SECURITY_SCHEMES as Record<string, never> },
     },
   });
-  // Stated for each operation, because crawlers treat a missing statement as unknown: no operation needs an account or a key. Alternatives of
-  // `security` are payments.
+  // No operation needs an account or a key, and crawlers treat a missing statement as unknown. Alternatives are payments.
   const add = ({ method, url, schema }: Operation) =>
     scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
   const sold = catalogue.flatMap((endpoint) => mountsOf(endpoint, options).map((mount) => ({ endpoint, mount })));
@@ -86,17 +93,9 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   };
 }
 
-type Described = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
-
-/** Adds the answers of the catalogue's operations, and those that every operation has, because the plugin takes no references to responses. */
-function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
-  for (const { endpoint, mount } of sold) {
-    const operation = paths[pathOn(endpoint, mount)]?.get;
-    if (operation) operation.responses = describeResponses(endpoint, mount);
-  }
-  for (const operation of Object.values(paths).flatMap((path) => Object.values(path))) {
-    operation.responses = { ...UNREAD_RESPONSES, ...(operation.responses as Json) };
-  }
+function describeContact(url: string): Json {
+  const mailto = /^mailto:([^?]+)/.exec(url)?.[1];
+  return mailto === undefined ? { url } : { email: mailto };
 }
 
 /** Every mount of an entry. What is sold in USDC may stand under two: MPP asks for the plain entry alone. */
@@ -107,11 +106,7 @@ function mountsOf(endpoint: Endpoint<never>, { mpp = false, requirementOf, accep
   );
 }
 
-function describeOperation(
-  endpoint: Endpoint<never>,
-  mount: Mount,
-  terms: Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>,
-): Json {
+function describeOperation(endpoint: Endpoint<never>, mount: Mount, terms: Terms): Json {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
   const required = params.filter((param) => param.required).map(({ name }) => name);
@@ -127,65 +122,12 @@ function describeOperation(
   };
 }
 
-function describeContact(url: string): Json {
-  const mailto = /^mailto:([^?]+)/.exec(url)?.[1];
-  return mailto === undefined ? { url } : { email: mailto };
-}
-
 /**
- * The security schemes of the document, by protocol. Operations that are paid over Lightning or by MPP refer to those of `Authorization`. No operation refers to
- * `x402`, because crawlers take every scheme of the type `apiKey` for an account; such an operation has the header as a parameter.
+ * How a priced operation is paid: the header parameter, the alternatives of `security`, and `x-payment-info` in the two
+ * forms that crawlers read: price and protocols, and the offers of MPP, which only an operation has whose 402 has a
+ * `Payment` challenge. Empty for a free operation.
  */
-const SECURITY_SCHEMES: Json = {
-  x402: {
-    type: 'apiKey',
-    in: 'header',
-    name: 'PAYMENT-SIGNATURE',
-    description: 'x402 version 2: base64 JSON of the payment that the PAYMENT-REQUIRED header of the 402 asks for.',
-  },
-  L402: {
-    type: 'http',
-    scheme: 'L402',
-    description:
-      'L402 (LSAT): `L402 <macaroon>:<preimage>`, the macaroon as the 402’s WWW-Authenticate has it, the preimage of the paid invoice in hex.',
-  },
-  Payment: {
-    type: 'http',
-    scheme: 'Payment',
-    description:
-      'MPP: `Payment <base64url JSON>`, which repeats a challenge of the 402’s WWW-Authenticate with its proof.',
-  },
-};
-
-const LIGHTNING_PROTOCOLS: readonly Json[] = [
-  { x402: { protocol: 'x402', version: 2, scheme: 'exact', asset: 'BTC', maxTimeoutSeconds: 300 } },
-  { l402: { currency: 'sat' } },
-  { mpp: { method: 'lightning', intent: 'charge', currency: 'sat' } },
-];
-
-/** An amount of null means that the 402 names it: the sats are quoted at the rate of the moment. */
-const LIGHTNING_OFFERS: readonly Json[] = [
-  {
-    intent: 'charge',
-    method: 'lightning',
-    amount: null,
-    currency: 'sat',
-    description: 'Whole sats, quoted in the 402',
-  },
-];
-
-/** The terms of an endpoint in USDC. */
-interface UsdcTerms {
-  requirementOf(endpoint: Endpoint<never>): Requirement;
-  /** Every way to pay under `/v1/paid`. */
-  acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
-}
-
-/**
- * How a priced operation is paid: the header parameter, the alternatives of `security`, and `x-payment-info` in the two forms that crawlers read: price
- * and protocols, and the offers of MPP. Only an operation whose 402 has a `Payment` challenge has offers. Empty for a free operation.
- */
-function describePayment(endpoint: Endpoint<never>, mount: Mount, terms: UsdcTerms): Json {
+function describePayment(endpoint: Endpoint<never>, mount: Mount, terms: Terms): Json {
   const { price } = endpoint;
   if (price === null || mount === 'free') return {};
   const { security, header, ...ways } = waysToPay(endpoint, mount, terms);
@@ -205,7 +147,7 @@ interface Ways {
   readonly header: readonly [name: string, description: string];
 }
 
-function waysToPay(endpoint: Endpoint<never>, mount: Exclude<Mount, 'free'>, terms: UsdcTerms): Ways {
+function waysToPay(endpoint: Endpoint<never>, mount: Exclude<Mount, 'free'>, terms: Terms): Ways {
   switch (mount) {
     case 'paid':
       return {
@@ -219,7 +161,8 @@ function waysToPay(endpoint: Endpoint<never>, mount: Exclude<Mount, 'free'>, ter
         security: [{}, { L402: [] }, { Payment: [] }],
         header: [
           SIGNATURE,
-          `${PAYLOAD}: \`accepted\` as offered, \`payload.preimage\` of the paid invoice; without it, and without an Authorization of L402 or Payment, the answer is 402`,
+          `${PAYLOAD}: \`accepted\` as offered, \`payload.preimage\` of the paid invoice; without it, ` +
+            'and without an Authorization of L402 or Payment, the answer is 402',
         ],
       };
     case 'mpp': {
@@ -235,12 +178,68 @@ function waysToPay(endpoint: Endpoint<never>, mount: Exclude<Mount, 'free'>, ter
   }
 }
 
+const LIGHTNING_PROTOCOLS: readonly Json[] = [
+  { x402: { protocol: 'x402', version: 2, scheme: 'exact', asset: 'BTC', maxTimeoutSeconds: 300 } },
+  { l402: { currency: 'sat' } },
+  { mpp: { method: 'lightning', intent: 'charge', currency: 'sat' } },
+];
+
+/** `amount` is null, because the 402 names it: the sats are quoted at the rate of the moment. */
+const LIGHTNING_OFFERS: readonly Json[] = [
+  {
+    intent: 'charge',
+    method: 'lightning',
+    amount: null,
+    currency: 'sat',
+    description: 'Whole sats, quoted in the 402',
+  },
+];
+
 const SIGNATURE = 'PAYMENT-SIGNATURE';
 const PAYLOAD = 'Base64 JSON of an x402 version 2 payment payload';
 
 function x402({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Requirement): Json {
   return { x402: { protocol: 'x402', version: 2, scheme, network, asset, amount, payTo, maxTimeoutSeconds } };
 }
+
+type Described = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
+
+/** Adds the catalogue's answers and those of every operation: the plugin takes no references to responses. */
+function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
+  for (const { endpoint, mount } of sold) {
+    const operation = paths[pathOn(endpoint, mount)]?.get;
+    if (operation) operation.responses = describeResponses(endpoint, mount);
+  }
+  for (const operation of Object.values(paths).flatMap((path) => Object.values(path))) {
+    operation.responses = { ...UNREAD_RESPONSES, ...(operation.responses as Json) };
+  }
+}
+
+/**
+ * The security schemes, by protocol. Operations paid over Lightning or by MPP refer to those of `Authorization`. None
+ * refers to `x402`, because crawlers take each scheme of type `apiKey` for an account; it has the header as a parameter.
+ */
+const SECURITY_SCHEMES: Json = {
+  x402: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'PAYMENT-SIGNATURE',
+    description: 'x402 version 2: base64 JSON of the payment that the PAYMENT-REQUIRED header of the 402 asks for.',
+  },
+  L402: {
+    type: 'http',
+    scheme: 'L402',
+    description:
+      'L402 (LSAT): `L402 <macaroon>:<preimage>`, the macaroon as the 402’s WWW-Authenticate has it, ' +
+      'the preimage of the paid invoice in hex.',
+  },
+  Payment: {
+    type: 'http',
+    scheme: 'Payment',
+    description:
+      'MPP: `Payment <base64url JSON>`, which repeats a challenge of the 402’s WWW-Authenticate with its proof.',
+  },
+};
 
 /** `x-service-info` at the document's top: what the service is, for directories of MPP services. */
 function describeServiceInfo(publicOrigin: string): Json {

@@ -1,6 +1,8 @@
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { pascal } from '../../catalogue/paths.ts';
 
+// The pieces of which every OpenAPI declaration is made.
+
 /** A piece of an OpenAPI document. */
 export type Json = Record<string, unknown>;
 
@@ -38,7 +40,7 @@ export const object = (properties: Json, required = Object.keys(properties)): Js
 
 export const text = { type: 'string' };
 export const integer = { type: 'integer' };
-/** An object whose members are not described here. Without `additionalProperties` generated clients take it for an empty one. */
+/** An object whose members are not described. Without `additionalProperties` generated clients take it for an empty one. */
 export const anyObject = { type: 'object', additionalProperties: true };
 
 /** A reference to a component of the document. */
@@ -46,12 +48,12 @@ export const reference = (kind: 'headers' | 'responses' | 'schemas', name: strin
   $ref: `#/components/${kind}/${name}`,
 });
 
-/** The component of an entry's answer: `/fees/estimate`, paid, is `PaidFeesEstimate`. Generated clients name their types by it. */
+/** The component of an entry's answer, by which generated clients name a type: `PaidFeesEstimate`. */
 export function answerName({ access, path }: Pick<Endpoint<never>, 'access' | 'path'>): string {
   return pascal(`${access}${path}`);
 }
 
-/** The component of the problem of an entry whose problems have members of their own. */
+/** The component of the problem of an entry with `problemMembers`. */
 export function problemName(endpoint: Pick<Endpoint<never>, 'access' | 'path'>): string {
   return `${answerName(endpoint)}Problem`;
 }
