@@ -5,12 +5,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { setNewest } from '../lib/set-newest.ts';
 
-/** The most cached requests of one endpoint; answers have a few KiB. */
-const MAX_ENTRIES = 1000;
-/** The answer to a longer URL is cached under its parameters only, because a long URL is mostly padding. */
-const MAX_KEPT_URL = 256;
-/** Clients may cache an answer that changes with every block for this time. Then they revalidate it. */
-const VERSIONED_MAX_AGE_MS = 1000;
+// How an answer of 200 is kept, encoded and sent:
+// 1. an answer is bytes with their headers, of which the client may hold a copy (304);
+// 2. a free endpoint's answers are cached, and concurrent requests share one computation;
+// 3. documents, pages and assets are sent in the best encoding that the client accepts;
+// 4. a browser may get a page where a program gets JSON.
 
 /** The bytes of an answer with the headers that belong to them. */
 interface Answer {
@@ -20,11 +19,6 @@ interface Answer {
   readonly contentEncoding?: 'br' | 'gzip';
   readonly etag: string;
   readonly cacheControl: string;
-}
-
-interface Entry extends Answer {
-  readonly expiresAtMs: number;
-  readonly version: number;
 }
 
 /** Prepares an answer from its JSON. The ETag is strong: a hash of the bytes. */
@@ -57,10 +51,22 @@ function holdsEtag(ifNoneMatch: string, etag: string): boolean {
   return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
 }
 
+/** The most cached requests of one endpoint; answers have a few KiB. */
+const MAX_ENTRIES = 1000;
+/** A longer URL is mostly padding: its answer is cached under its parameters only. */
+const MAX_KEPT_URL = 256;
+/** For this time clients may cache an answer that changes with every block. */
+const VERSIONED_MAX_AGE_MS = 1000;
+
+interface Entry extends Answer {
+  readonly expiresAtMs: number;
+  readonly version: number;
+}
+
 /**
- * Caches one free endpoint's answers for `ttlMs` after they were computed. Concurrent requests share one computation.
- * An answer is cached under its raw URL (a hit parses nothing) and under its parsed parameters (a padded URL causes no new computation).
- * Errors are not cached. With `version`, an answer is also dropped when the version changes.
+ * Caches one free endpoint's answers for `ttlMs` after they were computed, under their raw URL (a hit parses nothing)
+ * and under their parsed parameters (a padded URL causes no new computation). Errors are not cached. With `version`, an
+ * answer is also dropped when the version changes.
  */
 export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES, version?: () => number) {
   const maxAgeSeconds = Math.floor(version ? Math.min(ttlMs, VERSIONED_MAX_AGE_MS) / 1000 : ttlMs / 1000);
@@ -103,6 +109,10 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
   };
 }
 
+/** In the order of preference. */
+const ENCODINGS = ['br', 'gzip', 'identity'] as const;
+type Encoding = (typeof ENCODINGS)[number];
+
 /** One text in every encoding; each has its own strong ETag. */
 export interface Encoded {
   readonly contentType: string;
@@ -117,13 +127,6 @@ export interface Encodable {
   encoded(): Promise<Encoded>;
 }
 
-/** In the order of preference. */
-const ENCODINGS = ['br', 'gzip', 'identity'] as const;
-type Encoding = (typeof ENCODINGS)[number];
-
-/** Brotli's quality: 9 is within a tenth of the best size and twenty times as fast; 4 costs as much as gzip. */
-const BROTLI = { kept: 9, once: 4 };
-
 /** Compresses a text that changes soon, at once and with low quality. */
 export function encode(text: string, contentType: string): Encoded {
   const bytes = Buffer.from(text);
@@ -131,7 +134,7 @@ export function encode(text: string, contentType: string): Encoded {
   return withForms(bytes, hashOf(bytes), contentType, br, gzipSync(bytes));
 }
 
-/** Compresses a text that is sent many times, once, on its first request and outside of the event loop, so that no start waits for it. */
+/** Compresses a text that is sent many times, at its first request and off the event loop: no start waits for it. */
 export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
   const hash = hashOf(bytes);
   const compress = async () => {
@@ -155,6 +158,9 @@ export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
 function hashOf(bytes: Buffer): string {
   return createHash('sha256').update(bytes).digest('base64url').slice(0, 16);
 }
+
+/** Brotli's quality: 9 is within a tenth of the best size and twenty times as fast; 4 costs as much as gzip. */
+const BROTLI = { kept: 9, once: 4 };
 
 function brotliOptions(effort: keyof typeof BROTLI, { length }: Buffer) {
   return { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI[effort], [constants.BROTLI_PARAM_SIZE_HINT]: length } };
@@ -203,8 +209,8 @@ export function sendEncoded(
 }
 
 /**
- * Whether a request asks for a page: a GET or HEAD whose `Accept` names `text/html` and prefers it to JSON, as browsers do. A client that accepts
- * anything gets JSON.
+ * Whether a request asks for a page: a GET or HEAD whose `Accept` names `text/html` and prefers it to JSON, as browsers
+ * do. A client that accepts anything gets JSON.
  */
 export function acceptsHtml({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;

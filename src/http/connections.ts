@@ -11,41 +11,14 @@ import { createMinuteWindows } from '../lib/limits/windows.ts';
 import { rawAnswer } from './problems.ts';
 import { createRequestIds } from './server-options.ts';
 
-/** Descriptors that connections leave to databases, to our own requests, and to connections that are being refused. */
-const RESERVED_DESCRIPTORS = 512;
-/** What POSIX systems usually allow, where the system does not tell. */
-const USUAL_DESCRIPTORS = 1024;
-/** A refused client gets this long to read its answer and to close. */
-const LINGER_MS = 1000;
-/**
- * Refused connections that linger at the same time. Others are closed with the answer, which their client may then
- * lose.
- */
-const MOST_LINGERING = 64;
-const RETRY_AFTER_SECONDS = 5;
-/** Connections of the total that only loopback and trusted proxies may have: probes and the operator get in while clients hold the rest. */
-const RESERVED_CONNECTIONS = 32;
-/** The most that the reserve may take of the total, and the most that one client and one IPv6 /48 may hold of it. */
-const RESERVED_SHARE = 8;
-const CLIENT_SHARE = 8;
-const SITE_SHARE = 4;
-
-const AT_CLIENT =
-  'a client holds as many connections as CONNECTIONS_PER_CLIENT and its share of MAX_CONNECTIONS allow, and gets 503 ' +
-  'for more: if it is a proxy, name it in TRUSTED_PROXIES';
-const AT_ALL =
-  'as many connections are open as MAX_CONNECTIONS allows; new ones get 503, those of loopback and TRUSTED_PROXIES ' +
-  'once their reserve is used up too';
-
-const UNREAD = 'No request was read on this one: present a payment that it had again.';
-const DETAIL = {
-  client: `Your network holds as many connections as one client may: use those that are open, or close some. ${UNREAD}`,
-  all: `As many connections are open as the service takes. ${UNREAD}`,
-} as const;
+// The limits of connections, of one client and of all:
+// 1. the limits: as configured, or what the process may open, less a reserve; and each client's share;
+// 2. an incoming connection is counted under its client and its IPv6 /48, or refused;
+// 3. a refused one gets a 503 that no parser reads, and time to read it.
 
 /** How many connections may be open. 0 is off. */
 interface ConnectionLimits {
-  /** Of one client: an IPv4 address or an IPv6 /64. A /48 may have four times as many. No client has more than its share of the total. */
+  /** Of one client (an IPv4 address or an IPv6 /64), and at most its share of the total. A /48 may have four times as many. */
   readonly perClient: number;
   /** Of all clients. Null: as many as the process may open files, less a reserve. */
   readonly most: number | null;
@@ -67,6 +40,13 @@ interface Refusal {
   readonly client: string;
   readonly connections: number;
 }
+
+const AT_CLIENT =
+  'a client holds as many connections as CONNECTIONS_PER_CLIENT and its share of MAX_CONNECTIONS allow, and gets 503 ' +
+  'for more: if it is a proxy, name it in TRUSTED_PROXIES';
+const AT_ALL =
+  'as many connections are open as MAX_CONNECTIONS allows; new ones get 503, those of loopback and TRUSTED_PROXIES ' +
+  'once their reserve is used up too';
 
 /**
  * Limits the connections of a server, so that one client cannot hold all of them. A connection beyond a limit gets a
@@ -134,7 +114,33 @@ export function limitConnections(server: Server, { limits, trustedProxies, clock
   });
 }
 
-/** What one client and one IPv6 /48 may hold, at least one connection, and what is kept for loopback and trusted proxies. 0 is no limit. */
+/** Descriptors that connections leave to databases, to our own requests and to refusals. */
+const RESERVED_DESCRIPTORS = 512;
+/** What POSIX systems usually allow, where the system does not tell. */
+const USUAL_DESCRIPTORS = 1024;
+/** The most connections within a limit of descriptors. A small limit is shared by halves. */
+function connectionsWithin(descriptors: number): number {
+  return Math.max(descriptors - RESERVED_DESCRIPTORS, Math.floor(descriptors / 2));
+}
+
+/** How many files this process may have open. Node has raised the soft limit to the hard one by then. */
+function descriptorLimit(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Number(soft ?? Number.MAX_SAFE_INTEGER);
+  } catch {
+    return USUAL_DESCRIPTORS;
+  }
+}
+
+/** Connections that only loopback and trusted proxies may have, so that probes and the operator get in. */
+const RESERVED_CONNECTIONS = 32;
+/** The most that the reserve may take of the total, and the most that one client and one IPv6 /48 may hold of it. */
+const RESERVED_SHARE = 8;
+const CLIENT_SHARE = 8;
+const SITE_SHARE = 4;
+
+/** What a client and an IPv6 /48 may hold (at least one), and what is kept for loopback and proxies. 0 is no limit. */
 function sharesOf(perClient: number, most: number): { ofClient: number; ofSite: number; reserved: number } {
   const perSite = perClient * CLIENTS_PER_SITE;
   if (most === 0) return { ofClient: perClient, ofSite: perSite, reserved: 0 };
@@ -145,6 +151,34 @@ function sharesOf(perClient: number, most: number): { ofClient: number; ofSite: 
     reserved: Math.min(RESERVED_CONNECTIONS, Math.floor(most / RESERVED_SHARE)),
   };
 }
+
+/** Whether an address is one of these addresses and ranges. */
+function matcherOf(ranges: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [base = '', bits] = range.split('/');
+    const family = isIPv6(base) ? 'ipv6' : 'ipv4';
+    if (bits === undefined) list.addAddress(base, family);
+    else list.addSubnet(base, Number(bits), family);
+  }
+  return (address) => {
+    if (!ipaddr.isValid(address)) return false;
+    const plain = ipaddr.process(address);
+    return list.check(plain.toString(), plain.kind());
+  };
+}
+
+/** A refused client gets this long to read its answer and to close. */
+const LINGER_MS = 1000;
+/** Refused connections that linger at once. Others are closed with the answer, which their client may then lose. */
+const MOST_LINGERING = 64;
+const RETRY_AFTER_SECONDS = 5;
+
+const UNREAD = 'No request was read on this one: present a payment that it had again.';
+const DETAIL = {
+  client: `Your network holds as many connections as one client may: use those that are open, or close some. ${UNREAD}`,
+  all: `As many connections are open as the service takes. ${UNREAD}`,
+} as const;
 
 /** Returns the function that answers and closes a connection that no parser reads. */
 function createRefusals(): (socket: Socket, limit: Refusal['limit']) => void {
@@ -189,38 +223,4 @@ function publish(registry: Registry, open: () => number, most: number): Counter<
   });
   for (const limit of ['client', 'all'] as const) refused.inc({ limit }, 0);
   return refused;
-}
-
-/** Whether an address is one of these addresses and ranges. */
-function matcherOf(ranges: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const [base = '', bits] = range.split('/');
-    const family = isIPv6(base) ? 'ipv6' : 'ipv4';
-    if (bits === undefined) list.addAddress(base, family);
-    else list.addSubnet(base, Number(bits), family);
-  }
-  return (address) => {
-    if (!ipaddr.isValid(address)) return false;
-    const plain = ipaddr.process(address);
-    return list.check(plain.toString(), plain.kind());
-  };
-}
-
-/** The most connections within a limit of descriptors. A small limit is shared by halves. */
-function connectionsWithin(descriptors: number): number {
-  return Math.max(descriptors - RESERVED_DESCRIPTORS, Math.floor(descriptors / 2));
-}
-
-/**
- * How many files this process may have open, read from the system. Node has raised the soft limit to the hard one by
- * then.
- */
-function descriptorLimit(): number {
-  try {
-    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
-    return Number(soft ?? Number.MAX_SAFE_INTEGER);
-  } catch {
-    return USUAL_DESCRIPTORS;
-  }
 }

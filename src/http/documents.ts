@@ -3,18 +3,38 @@ import { describeParams } from '../catalogue/params.ts';
 import { entriesOn, pathOn, type Surface } from '../catalogue/paths.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
 
-interface LlmsTextOptions {
-  readonly chain: NamedChain;
+// The documents that describe the catalogue besides OpenAPI: `llms.txt`, the price list, the x402 manifest. They state
+// terms of payment as the payment module gives them.
+
+/** What the documents describe. */
+interface Described {
   readonly catalogue: readonly Endpoint<never>[];
-  readonly requirementOf: RequirementOf;
+  readonly chain: NamedChain;
   readonly publicOrigin: string;
-  /** Whether the USDC routes stand under `/v1/mpp` too. */
-  readonly mpp?: boolean;
+  readonly requirementOf: RequirementOf;
+  /** Every way to pay for an endpoint, as its 402 offers them. */
+  acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
 }
 
+/** Gives the requirement under which a priced endpoint is sold. */
+export type RequirementOf = (endpoint: Endpoint<never>) => Requirement;
+
+/** The part of a payment requirement that documents show. */
+export interface Requirement {
+  readonly scheme: string;
+  readonly network: string;
+  readonly asset: string;
+  readonly amount: string;
+  readonly payTo: string;
+  readonly maxTimeoutSeconds: number;
+}
+
+/** `mpp`: whether the USDC routes stand under `/v1/mpp` too. */
+type LlmsTextOptions = Omit<Described, 'acceptsOf'> & { readonly mpp?: boolean };
+
 /**
- * The answer of `GET /llms.txt`, in the Markdown of its convention: the routes, their prices and how to pay, short enough for a model to read whole (at
- * most 4,000 characters). Links are paths, so that the length does not depend on the address.
+ * The answer of `GET /llms.txt`, in the Markdown of its convention: routes, prices and how to pay, short enough for a
+ * model to read whole (at most 4,000 characters). Links are paths, so that the length does not depend on the address.
  */
 export function createLlmsText(options: LlmsTextOptions): string {
   const { catalogue, requirementOf, chain, publicOrigin, mpp = false } = options;
@@ -23,13 +43,21 @@ export function createLlmsText(options: LlmsTextOptions): string {
   const alone = entriesOn(catalogue, 'lightning').filter((endpoint) => !paid.includes(endpoint));
   const sections = [
     '# percall',
-    `> Data by the call at ${publicOrigin}: free summaries, and detail paid per call, in USDC on ${chainTitle(chain)} (\`${network}\`) over x402 or in bitcoin over Lightning (x402, L402, MPP). No account, no key; a failing call costs nothing.`,
+    `> Data by the call at ${publicOrigin}: free summaries, and detail paid per call, in USDC on ${chainTitle(chain)} \
+(\`${network}\`) over x402 or in bitcoin over Lightning (x402, L402, MPP). No account, no key; a failing call costs \
+nothing.`,
     `## How to pay
-- \`GET\` a priced path: 402, whose \`PAYMENT-REQUIRED\` header (base64 JSON, x402 version 2) has terms, input schema and an example of the answer.
-- Any x402 client pays it, once the asset is allowed: \`setSpendControls({ allowedAssets: [{ network: "${network}", asset: "${asset}", maxAmountPerPayment: "${amount}" }] })\`.
-${mpp ? '- By MPP (method `evm`): `/v1/mpp` in place of `/v1/paid`.\n' : ''}- In bitcoin: \`/v1/lightning\` in place of \`/v1/paid\`; x402, L402 and MPP ask for one invoice. Parameters must be good: the answer is made first, then the 402 has its invoice.
-- Charged is a 200, or a 410 \`answer_gone\`. An answer with \`charged: "unknown"\` is not decided: present the same payment again, nothing is paid twice.
-- Unknown and repeated parameters are refused. Answers are JSON: amounts are strings, times Unix seconds, unknown is null.`,
+- \`GET\` a priced path: 402, whose \`PAYMENT-REQUIRED\` header (base64 JSON, x402 version 2) has terms, input schema \
+and an example of the answer.
+- Any x402 client pays it, once the asset is allowed: \`setSpendControls({ allowedAssets: [{ network: "${network}", \
+asset: "${asset}", maxAmountPerPayment: "${amount}" }] })\`.
+${mpp ? '- By MPP (method `evm`): `/v1/mpp` in place of `/v1/paid`.\n' : ''}- In bitcoin: \`/v1/lightning\` in place \
+of \`/v1/paid\`; x402, L402 and MPP ask for one invoice. Parameters must be good: the answer is made first, then the \
+402 has its invoice.
+- Charged is a 200, or a 410 \`answer_gone\`. An answer with \`charged: "unknown"\` is not decided: present the same \
+payment again, nothing is paid twice.
+- Unknown and repeated parameters are refused. Answers are JSON: amounts are strings, times Unix seconds, unknown is \
+null.`,
     ...list('## Priced routes\nGET; USD a call; * is a required parameter.', paid, 'paid'),
     ...list('## In bitcoin alone', alone, 'lightning'),
     ...list('## Free routes', entriesOn(catalogue, 'free'), 'free'),
@@ -40,6 +68,15 @@ ${mpp ? '- By MPP (method `evm`): `/v1/mpp` in place of `/v1/paid`.\n' : ''}- In
 - [Prices](/v1/paid), [in bitcoin](/v1/lightning), [x402 manifest](/.well-known/x402)`,
   ];
   return `${sections.join('\n\n')}\n`;
+}
+
+/** The requirement of the dearest USDC route, the ceiling with which a client can buy any. Undefined when none is sold. */
+export function dearestRequirement(
+  catalogue: readonly Endpoint<never>[],
+  requirementOf: RequirementOf,
+): Requirement | undefined {
+  const [first, ...more] = entriesOn(catalogue, 'paid').map(requirementOf);
+  return more.reduce((most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next), first);
 }
 
 /** A section of the list; empty when there are no entries. */
@@ -56,21 +93,11 @@ function line(endpoint: Endpoint<never>, surface: Surface): string {
   return `- [${endpoint.path.slice(1)}](${pathOn(endpoint, surface)}): ${price}${endpoint.label}${takes}`;
 }
 
-interface PriceListOptions {
-  readonly catalogue: readonly Endpoint<never>[];
-  readonly requirementOf: RequirementOf;
-  /** Every way to pay for an endpoint, as its 402 offers them. */
-  acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
-  readonly chain: NamedChain;
-  readonly publicOrigin: string;
-  readonly nowSeconds: number;
-}
-
 /**
  * The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's
  * order, and the entries of its 402 where they are others than the plain one that the list's head describes.
  */
-export function createPriceList(options: PriceListOptions) {
+export function createPriceList(options: Described & { readonly nowSeconds: number }) {
   const { catalogue, requirementOf, acceptsOf, chain, publicOrigin, nowSeconds } = options;
   const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
     endpoint.price ? [{ endpoint, price: endpoint.price }] : [],
@@ -101,18 +128,15 @@ export function createPriceList(options: PriceListOptions) {
   };
 }
 
-interface WellKnownOptions {
-  readonly catalogue: readonly Endpoint<never>[];
-  /** Every way to pay for an endpoint, as its 402 offers them. */
-  acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
-  readonly publicOrigin: string;
-}
-
 /**
- * The answer of `GET /.well-known/x402`: the USDC routes in the form of a facilitator's list of resources, and a list of addresses for older crawlers.
- * The drafts are not final. Only the 402 of a route is binding.
+ * The answer of `GET /.well-known/x402`: the USDC routes in the form of a facilitator's list of resources, and a list of
+ * addresses for older crawlers. The drafts are not final; only the 402 of a route is binding.
  */
-export function createWellKnown({ catalogue, acceptsOf, publicOrigin }: WellKnownOptions) {
+export function createWellKnown({
+  catalogue,
+  acceptsOf,
+  publicOrigin,
+}: Pick<Described, 'catalogue' | 'acceptsOf' | 'publicOrigin'>) {
   const items = entriesOn(catalogue, 'paid').map((endpoint) => ({
     resource: publicOrigin + pathOn(endpoint, 'paid'),
     type: 'http',
@@ -145,26 +169,4 @@ export function createWellKnown({ catalogue, acceptsOf, publicOrigin }: WellKnow
       mcp: at('/mcp'),
     },
   };
-}
-
-/** The part of a payment requirement that documents show. The payment module creates it; documents define no term themselves. */
-export interface Requirement {
-  readonly scheme: string;
-  readonly network: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly payTo: string;
-  readonly maxTimeoutSeconds: number;
-}
-
-/** Gives the requirement under which a priced endpoint is sold. */
-export type RequirementOf = (endpoint: Endpoint<never>) => Requirement;
-
-/** The requirement of the most expensive USDC route: with it as ceiling a client can buy any route. Undefined when no route is sold. */
-export function dearestRequirement(
-  catalogue: readonly Endpoint<never>[],
-  requirementOf: RequirementOf,
-): Requirement | undefined {
-  const [first, ...more] = entriesOn(catalogue, 'paid').map(requirementOf);
-  return more.reduce((most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next), first);
 }

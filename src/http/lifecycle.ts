@@ -1,9 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 
+// How the process ends: in order at a signal, with code 1 on a bug, on a stop that takes too long, or when the ledger
+// cannot be synced.
+
 /** Time for a stop: paid requests in flight need some seconds, and an orchestrator usually kills after 30 s. */
 const GRACE_MS = 10_000;
-/** Idle connections are closed this often. Otherwise a connection would delay the close for its whole keep-alive time. */
+/** Idle connections are closed this often. Otherwise each would delay the close for its whole keep-alive time. */
 const IDLE_SWEEP_MS = 100;
 
 interface StopOptions {
@@ -17,9 +20,9 @@ interface StopOptions {
 }
 
 /**
- * Creates the function that stops the service: it is not ready at once, takes no new connections, finishes answers in flight, then closes the parts.
- * The exit code is `code`, by default 0. It is 1 when stopping takes longer than `graceMs`, fails, or a second signal comes. No payment is lost in either
- * case, because the ledger is on disk.
+ * Creates the function that stops the service: it is not ready at once, takes no new connections, finishes answers in
+ * flight, then closes the parts. The exit code is `code`, or 1 when stopping takes longer than `graceMs`, fails, or a
+ * second signal comes. No payment is lost in either case, because the ledger is on disk.
  */
 export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: StopOptions) {
   let stopping = false;
@@ -70,8 +73,8 @@ export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void 
 }
 
 /**
- * Stops the service with exit code 1 once its ledger takes no more writes before a new start. A supervisor starts it again: what the disk has kept is
- * checked then, before anything is read.
+ * Stops the service with exit code 1 once its ledger takes no more writes before a new start. A supervisor starts it
+ * again: what the disk has kept is checked then, before anything is read.
  */
 export async function stopWhenSyncFails(
   syncFailed: Promise<Error>,

@@ -6,7 +6,7 @@ import { clientKey } from '../lib/limits/client.ts';
 import { countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/windows.ts';
 
 interface RateLimitOptions {
-  /** Requests that one client may make a minute, over all routes of the group; an IPv6 site (/48) has four times as many. */
+  /** Requests of one client a minute, over all routes of the group; an IPv6 site (/48) has four times as many. */
   perMinute: number;
   clock: Clock;
   /** Whether a request presents a payment, in any protocol. */
@@ -15,8 +15,8 @@ interface RateLimitOptions {
 }
 
 /**
- * Creates the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After` above the limit.
- * A synchronous hook over one Map: @fastify/rate-limit does the same through promises and costs about twice as much a request
+ * Creates the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After` above
+ * the limit. It is synchronous, over one Map: @fastify/rate-limit does this through promises, at about twice the cost
  * (figures in README.md beside this). With trusted proxies `request.ip` is the client's address that they report.
  */
 export function createRateLimit(options: RateLimitOptions): onRequestHookHandler {
@@ -43,8 +43,9 @@ export function rateLimitHeaders({ limit, left, resetSeconds }: Standing): Reado
 }
 
 /**
- * The 429 of a request above the limit. With a payment it has `charged: "unknown"`: the ledger was not read, and the payment may be a repeated one whose
- * first answer was lost. A request that is refused for its form (414, 431, unreadable) has `false`, because it can never have been sold.
+ * The 429 of a request above the limit. With a payment it has `charged: "unknown"`: the ledger was not read, and the
+ * payment may be a repeated one whose first answer was lost. A request that is refused for its form (414, 431,
+ * unreadable) has `false`, because it can never have been sold.
  */
 export function rateLimited({ of, limit, resetSeconds }: Standing, isPaid: boolean): AppError {
   const detail = `More than ${limit} requests a minute from one ${of === 'site' ? '/48 network' : 'client'}.`;

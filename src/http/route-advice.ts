@@ -6,8 +6,6 @@ import { pathOf } from './problems.ts';
 
 /** A longer path is no typing error of one that is served. */
 const MAX_PATH = 100;
-/** Typing errors that a suggestion may mend. */
-const MOST_EDITS = 2;
 /** From the longest prefix to the shortest, because `/v1` begins all of them. */
 const MOUNTS = ['lightning', 'paid', 'mpp', 'free'] as const satisfies readonly Mount[];
 
@@ -78,7 +76,7 @@ function misspelt(path: string): string {
   return `its path ${faults.join(' and ')}`;
 }
 
-/** Says where a route is served that was asked for under another prefix. Null when no route has this path under any prefix. */
+/** Says where a route is served that was asked for under another prefix. Null when no prefix has it. */
 function otherMounts(path: string, { catalogue, isMppOn }: AdviceOptions): string | null {
   const asked = MOUNTS.find((mount) => path.startsWith(`${PREFIX[mount]}/`));
   if (asked === undefined) return null;
@@ -95,7 +93,9 @@ function otherMounts(path: string, { catalogue, isMppOn }: AdviceOptions): strin
   return free ? `This route is free: ${free}.` : null;
 }
 
-/** The served path that is made of this one by the fewest edits, or that is this path with `/v1` before it. Null when none is near. */
+/** Typing errors that a suggestion may mend. */
+const MOST_EDITS = 2;
+/** This path with `/v1` before it, where it is served; else the served path that is the fewest edits away, or null. */
 function nearest(path: string, served: ReadonlySet<string>): string | null {
   if (served.has(`/v1${path}`)) return `/v1${path}`;
   let best: { url: string; edits: number } | null = null;

@@ -5,13 +5,10 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { answerBeforeRouting, createClientErrorHandler } from './problems.ts';
 
-/** Added to the longest time that a request may take. */
-const SLACK_MS = 10_000;
-
 /** How a path is read. */
 export const ROUTER_OPTIONS = {
-  // Each path has one spelling, because proxies and caches may treat other spellings differently. (`;` starts no query: this is the router's default, and a
-  // test checks it, because the types have no option for it.)
+  // Each path has one spelling, because proxies and caches may treat others differently. (`;` starts no query: that is
+  // the router's default. The types have no option for it, so a test checks it.)
   caseSensitive: true,
   ignoreDuplicateSlashes: false,
   ignoreTrailingSlash: false,
@@ -19,10 +16,13 @@ export const ROUTER_OPTIONS = {
   maxParamLength: 128,
 } as const;
 
+/** Added to the longest time that a request may take. */
+const SLACK_MS = 10_000;
+
 /**
- * Every time-out and limit of the HTTP server, each with its reason. None is left to a default that may change with a version.
- * Fastify logs nothing, and `request.log` is silent: with a logger Fastify would listen on every response, which costs 8 % of a bare request.
- * metrics.ts and problems.ts write the log lines, with `requestId`.
+ * Every time-out and limit of the HTTP server, each with its reason. None is left to a default that may change with a
+ * version. Fastify logs nothing, and `request.log` is silent: with a logger Fastify would listen on every response,
+ * which costs 8 % of a bare request. metrics.ts and problems.ts write the log lines, with `requestId`.
  */
 export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<Server> {
   const nextId = createRequestIds();
@@ -50,9 +50,9 @@ export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<S
     // Idle connections are closed when the server stops; busy ones finish.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    // HEAD is registered explicitly where it is supported. A HEAD derived from GET would be a second way into a handler.
+    // HEAD is registered where it is supported. One derived from GET would be a second way into a handler.
     exposeHeadRoutes: false,
-    // Only proxies that the operator has named may report a client's address. The address is then the last one that is not a trusted proxy's.
+    // Only named proxies may report a client's address: it is then the last one that is not a trusted proxy's.
     trustProxy: config.trustedProxies.length > 0 ? [...config.trustedProxies] : false,
     requestIdHeader: false,
     genReqId: nextId,
@@ -66,8 +66,9 @@ export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<S
 }
 
 /**
- * Fastify's option `schemaController` for an instance whose routes have no schemas, or that sets its own compilers. With Fastify's compilers each start would
- * load Ajv and its code generator, a tenth of a start. A route with a schema throws when it is registered.
+ * Fastify's option `schemaController` for an instance whose routes have no schemas, or that sets its own compilers. With
+ * Fastify's compilers each start would load Ajv and its code generator, a tenth of a start. A route with a schema throws
+ * when it is registered.
  */
 export const NO_SCHEMAS = { compilersFactory: { buildValidator: refuse, buildSerializer: refuse } };
 
@@ -76,9 +77,8 @@ function refuse(): never {
 }
 
 /**
- * Returns a function that creates request ids: a random prefix of this process and a counter.
- * One random draw for each process makes ids unguessable and unique over restarts. A client's own id is never used, because ids are logged and clients
- * could forge each other's entries.
+ * Returns a function that creates request ids: a random prefix, drawn once, and a counter. So ids are unguessable and
+ * unique over restarts. A client's own id is never used, because clients could forge each other's log entries.
  */
 export function createRequestIds(): () => string {
   const prefix = randomBytes(9).toString('base64url');
