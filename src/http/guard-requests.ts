@@ -4,8 +4,13 @@ import createRouter from 'find-my-way';
 import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
 import { hasOwnAddress } from '../lib/limits/client.ts';
-import { CORS_HEADERS, isClosedToPages, NOSNIFF, PREFLIGHT_HEADERS, pathOf } from './problems.ts';
+import { CORS_HEADERS, NOSNIFF, pathOf } from './problems.ts';
 import { ROUTER_OPTIONS } from './server-options.ts';
+
+// What every request passes before its route:
+// 1. one hook sets id and common headers, and answers preflights and what is not acceptable;
+// 2. it warns once of a proxy that `TRUSTED_PROXIES` does not name;
+// 3. it refuses a method that the path does not have, with 405.
 
 /** Longer request targets are refused before routes, limits and gates. */
 const MAX_URL_LENGTH = 8192;
@@ -17,6 +22,9 @@ const ALLOW_ORIGIN = CORS_HEADERS['access-control-allow-origin'];
 const EXPOSE = CORS_HEADERS['access-control-expose-headers'];
 const TYPE_OPTIONS = NOSNIFF['x-content-type-options'];
 
+/** Routes of an operator's machines: no page of another origin may read how the service does, so they have no CORS. */
+const CLOSED_TO_PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** When the request arrived, on the monotonic clock. */
@@ -26,9 +34,9 @@ declare module 'fastify' {
 
 /**
  * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request
- * id and the common headers on every answer. Unacceptable requests and preflights are answered here, before limits and
- * gates. So is a request that no route answers: `refusalOf` says whether its method is the reason. Its body is not read
- * then. The Host check is Node's own, done here because Node would answer without id and body.
+ * id and the common headers on every answer. Unacceptable requests and preflights are answered before limits and gates,
+ * and so is, with its body unread, a request that no route answers: `refusalOf` says whether its method is the reason.
+ * The Host check is Node's own, done here because Node would answer without id and body.
  */
 export function guardRequests(
   app: FastifyInstance,
@@ -45,7 +53,7 @@ export function guardRequests(
     const { headers } = raw;
     const isPreflight = raw.method === 'OPTIONS';
     // The found route, because a path has several spellings (`/metric%73`). A preflight finds no route of its own.
-    const isClosed = isClosedToPages(isPreflight ? pathOf(raw.url ?? '') : (request.routeOptions.url ?? ''));
+    const isClosed = CLOSED_TO_PAGES.has(isPreflight ? pathOf(raw.url ?? '') : (request.routeOptions.url ?? ''));
     if (!isClosed) {
       reply.header('access-control-allow-origin', ALLOW_ORIGIN);
       reply.header('access-control-expose-headers', EXPOSE);
@@ -66,13 +74,38 @@ function answerPreflight(isClosed: boolean, reply: FastifyReply): void {
   reply.code(204).send();
 }
 
+/** Headers that a page's script may send. Stock x402 clients send Access-Control-Expose-Headers in the request. */
+const ALLOWED = [
+  'Content-Type',
+  'PAYMENT-SIGNATURE',
+  'X-PAYMENT',
+  'Authorization',
+  // MPP clients name in it what they can pay with, on the first request already.
+  'Accept-Payment',
+  'Access-Control-Expose-Headers',
+  'If-None-Match',
+  // MCP clients in browsers.
+  'Mcp-Protocol-Version',
+  'Mcp-Session-Id',
+  'Last-Event-ID',
+].join(', ');
+
+/** The additional headers of a preflight. Every OPTIONS counts as one and passes no gate: a browser cannot pay with it. */
+const PREFLIGHT_HEADERS = {
+  'access-control-allow-methods': 'GET, HEAD, POST',
+  'access-control-allow-headers': ALLOWED,
+  // A day: the answer never changes, and browsers cap it themselves.
+  'access-control-max-age': '86400',
+};
+
 const UNNAMED =
-  'a request came through a proxy that does not name the client: name the proxy in TRUSTED_PROXIES and let it send X-Forwarded-For. ' +
-  'Until then all of its clients share one rate limit, and a paid reply is fetched again by its payment identifier alone';
+  'a request came through a proxy that does not name the client: name the proxy in TRUSTED_PROXIES and let it send ' +
+  'X-Forwarded-For. Until then all of its clients share one rate limit, and a paid reply is fetched again by its ' +
+  'payment identifier alone';
 
 /**
- * Returns a check for requests with `X-Forwarded-For` or `Forwarded`. It warns once when that header is not trusted: TRUSTED_PROXIES does not name
- * the proxy, or a client wrote the header. The peer's address in the warning shows which.
+ * Returns a check for requests with `X-Forwarded-For` or `Forwarded`. It warns once when that header is not trusted:
+ * TRUSTED_PROXIES does not name the proxy, or a client wrote the header. The peer's address in the warning shows which.
  */
 function watchProxies(log: Logger): (request: FastifyRequest) => void {
   let isWarned = false;
@@ -97,10 +130,11 @@ interface Path {
 }
 
 /**
- * Watches the routes that are mounted from now on. Returns the refusal of a request that no route answers: 405 with `Allow` where its path answers other
- * methods, null where no route has its path. `onRefused` is told the pattern of the path.
- * The framework's router knows a path under its own methods only. So all patterns also stand in one tree of a second router with the same options, which is
- * made for the first such request. A route for each method that Node parses, 33 of them on each path, took a tenth of a start.
+ * Watches the routes that are mounted from now on. Returns the refusal of a request that no route answers: 405 with
+ * `Allow` where its path answers other methods, null where no route has its path. `onRefused` is told the path's pattern.
+ * The framework's router knows a path under its own methods only. So all patterns also stand in a second router with
+ * the same options, made for the first such request. A route for each of the 33 methods that Node parses took a tenth
+ * of a start.
  */
 export function createMethodRefusals(
   app: FastifyInstance,

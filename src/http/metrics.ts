@@ -5,9 +5,16 @@ import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-clie
 import { isForwarded, isLoopback } from '../lib/limits/client.ts';
 import { pathOf } from './problems.ts';
 
+// The metrics of a service:
+// 1. its registry, with Node's own metrics;
+// 2. every answer is logged, and counted under its route as plain numbers;
+// 3. the counts become metrics when these are requested;
+// 4. who may read them.
+
 /**
- * A new registry with Node's default metrics, which all registries of the process share. The service's own metrics are in its registry only, so two services
- * in one process do not collide. Each reading of one registry begins the time anew over which the event loop's lag is measured.
+ * A new registry with Node's default metrics, which all registries of the process share. The service's own metrics are
+ * in its registry only, so two services in one process do not collide. Each reading of one registry begins the time anew
+ * over which the event loop's lag is measured.
  */
 export function createMetrics(): Registry {
   return Registry.merge([processRegistry()]);
@@ -15,7 +22,7 @@ export function createMetrics(): Registry {
 
 let ofProcess: Registry | null = null;
 
-/** Node's default metrics, collected once in a process: each `collectDefaultMetrics` starts a timer and an observer, and the library cannot stop them. */
+/** Collected once: each `collectDefaultMetrics` starts a timer and an observer, which the library cannot stop. */
 function processRegistry(): Registry {
   if (!ofProcess) {
     const registry = new Registry();
@@ -25,87 +32,13 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-/** Publishes the routes' counters. They are read when the metrics are requested, and cost nothing before. */
-function publishCounts(registry: Registry, routes: ReadonlyMap<string, RouteCounts>): void {
-  new Counter({
-    name: 'http_requests_total',
-    help: 'Answers by route pattern, method and status',
-    labelNames: ['route', 'method', 'status'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [route, { answers }] of routes) {
-        for (const [method, byStatus] of answers) {
-          for (const [status, count] of byStatus) this.inc({ route, method, status }, count);
-        }
-      }
-    },
-  });
-  const name = 'http_request_duration_seconds';
-  const help = 'Time from the request to the first byte of its answer, by route pattern';
-  const get = async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: latencyValues(name, routes) });
-  // The library's Histogram cannot be filled from counts. The registry only needs a name and `get`.
-  registry.registerMetric({ name, help, get } as unknown as Metric<string>);
-}
-
-function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
-  return [...routes].flatMap(([route, { latency }]) => {
-    let total = 0;
-    const buckets = latency.buckets.map((count, at) => {
-      total += count;
-      const labels = { route, le: LATENCY_BOUNDS[at] ?? '+Inf' };
-      return { metricName: `${name}_bucket`, labels, value: total };
-    });
-    if (total === 0) return [];
-    return [
-      ...buckets,
-      { metricName: `${name}_sum`, labels: { route }, value: latency.sum },
-      { metricName: `${name}_count`, labels: { route }, value: latency.count },
-    ];
-  });
-}
-
-interface MetricsAccess {
-  /** Who has this token may read the metrics, from anywhere, and nobody else. Null without a token. */
-  readonly token: string | null;
-  /** Whether the operator has named a proxy. */
-  readonly hasProxy: boolean;
-}
-
-/** Names that always mean this machine. Any other name may be a stranger's that was pointed here (DNS rebinding). */
-const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d+)?$/i;
-
-/**
- * Whether a request may read the metrics. With a token it must bring the token. Without one it must come from a program
- * on this machine:
- * 1. no proxy is configured and the request has no forwarding header, because a proxy on this machine connects from
- *    loopback too;
- * 2. the peer's address is of loopback;
- * 3. it asks under a name of loopback and has no Origin, because a web page in a browser on this machine connects from
- *    loopback too.
- */
-export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: MetricsAccess): boolean {
-  const { headers, socket } = request.raw;
-  if (token !== null) {
-    const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
-    return given !== undefined && timingSafeEqual(digest(given), digest(token));
-  }
-  if (hasProxy || isForwarded(headers) || !isLoopback(socket.remoteAddress)) return false;
-  return headers.origin === undefined && LOOPBACK_NAME.test(headers.host ?? '');
-}
-
-/** Hashed first, because a comparison in constant time needs equal lengths. */
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
-}
-
 /** Label of answers that belong to no route. */
 const UNMATCHED = 'unmatched';
 
 /**
- * Counts and logs every answer of all routes mounted afterwards, by route pattern, without queries or headers.
- * It uses each route's last onSend hook. An onResponse hook would make Fastify add two listeners to every response, which costs 8 % of a bare request.
- * A settled sale and every 5xx are logged at `info`, the rest at `debug`.
+ * Counts and logs every answer of all routes mounted afterwards, by route pattern, without queries or headers, in each
+ * route's last onSend hook. An onResponse hook would make Fastify add two listeners to every response, which costs 8 %
+ * of a bare request. A settled sale and every 5xx are logged at `info`, the rest at `debug`.
  */
 export function observeRequests(app: FastifyInstance, log: Logger, registry: Registry) {
   const routes = new Map<string, RouteCounts>();
@@ -154,7 +87,7 @@ export function observeRequests(app: FastifyInstance, log: Logger, registry: Reg
   });
 
   return {
-    /** Counts and logs an answer that no route gives, under the pattern of a path that answers other methods where one is given. */
+    /** Counts and logs an answer that no route gives; `route` is the pattern of a path that answers other methods. */
     unmatched(request: FastifyRequest, status: number, route = UNMATCHED): void {
       const milliseconds = performance.now() - request.startedMs;
       countsOf(route).add(request.raw.method ?? '', status, milliseconds / 1000);
@@ -168,20 +101,18 @@ function isSold(reply: FastifyReply): boolean {
 }
 
 /** Upper bounds in seconds: from a cached answer to a paid answer that waits for its settlement. */
-const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+const BUCKETS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** One route's counters. */
 interface RouteCounts {
   /** Adds one answer. */
   add(method: string, status: number, seconds: number): void;
   readonly answers: ReadonlyMap<string, ReadonlyMap<number, number>>;
+  /** A bucket for each bound, and a last one for everything slower. */
   readonly latency: { readonly buckets: readonly number[]; readonly sum: number; readonly count: number };
 }
 
-/** The bounds in order. `latency.buckets` has a count for each, and a last one for everything slower. */
-const LATENCY_BOUNDS: readonly number[] = BUCKETS;
-
-/** Counters of one route as plain numbers. Adding costs two look-ups; a metric with labels would hash the labels for every request. */
+/** Plain numbers: adding costs two look-ups. A metric with labels would hash the labels for every request. */
 function createRouteCounts(): RouteCounts {
   const answers = new Map<string, Map<number, number>>();
   const latency = { buckets: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0, count: 0 };
@@ -202,4 +133,76 @@ function createRouteCounts(): RouteCounts {
       latency.count += 1;
     },
   };
+}
+
+/** Publishes the routes' counters, which are read when the metrics are requested and cost nothing before. */
+function publishCounts(registry: Registry, routes: ReadonlyMap<string, RouteCounts>): void {
+  new Counter({
+    name: 'http_requests_total',
+    help: 'Answers by route pattern, method and status',
+    labelNames: ['route', 'method', 'status'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [route, { answers }] of routes) {
+        for (const [method, byStatus] of answers) {
+          for (const [status, count] of byStatus) this.inc({ route, method, status }, count);
+        }
+      }
+    },
+  });
+  const name = 'http_request_duration_seconds';
+  const help = 'Time from the request to the first byte of its answer, by route pattern';
+  const get = async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: latencyValues(name, routes) });
+  // The library's Histogram cannot be filled from counts. The registry only needs a name and `get`.
+  registry.registerMetric({ name, help, get } as unknown as Metric<string>);
+}
+
+function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
+  return [...routes].flatMap(([route, { latency }]) => {
+    let total = 0;
+    const buckets = latency.buckets.map((count, at) => {
+      total += count;
+      const labels = { route, le: BUCKETS[at] ?? '+Inf' };
+      return { metricName: `${name}_bucket`, labels, value: total };
+    });
+    if (total === 0) return [];
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels: { route }, value: latency.sum },
+      { metricName: `${name}_count`, labels: { route }, value: latency.count },
+    ];
+  });
+}
+
+interface MetricsAccess {
+  /** Who has this token may read the metrics, from anywhere, and nobody else. Null without a token. */
+  readonly token: string | null;
+  /** Whether the operator has named a proxy. */
+  readonly hasProxy: boolean;
+}
+
+/** Names that always mean this machine. Any other name may be a stranger's that was pointed here (DNS rebinding). */
+const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d+)?$/i;
+
+/**
+ * Whether a request may read the metrics. With a token it must bring the token. Without one it must come from a program
+ * on this machine:
+ * 1. not through a proxy here, which connects from loopback too: none is configured, and it has no forwarding header;
+ * 2. the peer's address is of loopback;
+ * 3. not from a page in a browser here: it asks under a name of loopback and has no Origin.
+ */
+export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: MetricsAccess): boolean {
+  const { headers, socket } = request.raw;
+  if (token !== null) {
+    const given = /^Bearer (.+)$/i.exec(headers.authorization ?? '')?.[1];
+    return given !== undefined && timingSafeEqual(digest(given), digest(token));
+  }
+  if (hasProxy || isForwarded(headers) || !isLoopback(socket.remoteAddress)) return false;
+  return headers.origin === undefined && LOOPBACK_NAME.test(headers.host ?? '');
+}
+
+/** Hashed first, because a comparison in constant time needs equal lengths. */
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

@@ -4,6 +4,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { AppError, type Charged, NotFound, type ParameterError } from '../errors.ts';
 
+// Every failure becomes one kind of answer, a problem document (RFC 9457):
+// 1. a body and headers are made of an error that is named here or at its origin;
+// 2. the error handlers answer what a route threw, and what no route has; a browser may get a page;
+// 3. any other error becomes a named one: the framework's own, or a bug, which is a 500;
+// 4. what the HTTP parser refuses is answered as raw bytes.
+
 /** Media type of every error body (RFC 9457). */
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
@@ -70,8 +76,8 @@ export type ProblemPage = (request: FastifyRequest, reply: FastifyReply, error: 
 
 /**
  * Installs the error handler and the not-found handler. Every failure is answered as problem+json with a stable code.
- * `onUnmatched` is called for answers that belong to no route, which the counters of routes do not count. `adviceOn` says what a client that asked for
- * such a target can do. `page` may answer a browser instead.
+ * `onUnmatched` is told of answers that belong to no route, which the counters of routes do not count. `adviceOn` says
+ * what a client that asked for such a target can do. `page` may answer a browser instead.
  */
 export function installErrorHandlers(
   app: FastifyInstance,
@@ -92,6 +98,17 @@ export function installErrorHandlers(
   });
 }
 
+/** Logs a bug with its stack, and a named failure with its detail and its cause. An expected failure is no warning. */
+function logFailure(log: Logger, request: FastifyRequest, problem: AppError): void {
+  const where = { requestId: request.id, method: request.method, route: request.routeOptions.url, code: problem.code };
+  if (problem.code === 'internal') log.error({ ...where, err: problem.cause }, 'a request failed on a bug');
+  else
+    log[problem.isExpected ? 'info' : 'warn'](
+      { ...where, detail: problem.message, err: problem.cause },
+      'a request failed',
+    );
+}
+
 /** Answers with a problem body; `extra` adds members to the standard ones. */
 export function sendProblem(
   request: FastifyRequest,
@@ -107,40 +124,9 @@ export function sendProblem(
     .send(renderProblem(error, { id: request.id, target: request.raw.url ?? '' }, extra));
 }
 
-/** Answers a request that fails before routing (a URL that cannot be decoded). No hook has run, so the common headers are set here. */
-export function answerBeforeRouting(error: Error, request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers({ 'x-request-id': request.id, ...NOSNIFF, ...CORS_HEADERS });
-  sendProblem(request, reply, asAppError(error));
-}
-
-/** Logs a bug with its stack, and a named failure with its detail and its cause. An expected failure is no warning. */
-function logFailure(log: Logger, request: FastifyRequest, problem: AppError): void {
-  const where = { requestId: request.id, method: request.method, route: request.routeOptions.url, code: problem.code };
-  if (problem.code === 'internal') log.error({ ...where, err: problem.cause }, 'a request failed on a bug');
-  else
-    log[problem.isExpected ? 'info' : 'warn'](
-      { ...where, detail: problem.message, err: problem.cause },
-      'a request failed',
-    );
-}
-
-/** Fastify's own errors that a client can cause, with our stable codes. Its messages are not published, because they change with versions. */
-const KNOWN: Record<string, readonly [status: number, code: string, detail: string]> = {
-  FST_ERR_BAD_URL: [400, 'malformed_url', 'The URL is not valid: check its percent-encoding.'],
-  FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A segment of the path is too long.'],
-  FST_ERR_CTP_BODY_TOO_LARGE: [413, 'body_too_large', 'The request body may have at most 64 KiB.'],
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: [415, 'unsupported_media_type', 'Send the body as application/json.'],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [400, 'invalid_content_length', 'Content-Length does not match the body.'],
-  FST_ERR_CTP_EMPTY_JSON_BODY: [400, 'invalid_json', 'The body is empty; send a JSON object.'],
-  FST_ERR_CTP_INVALID_JSON_BODY: [400, 'invalid_json', 'The body is not valid JSON; send a JSON object.'],
-};
-
-const INTERNAL =
-  'This is a fault of the service, logged under the request id. `charged` says whether money moved; the same request may succeed later.';
-
 /**
- * Turns any error into an AppError. An AppError stays as it is. The framework's client errors get our codes. Anything else becomes a 500 without its
- * cause, because messages of bugs may reveal internals. The log has the cause.
+ * Turns any error into an AppError. The framework's client errors get our codes. Anything else becomes a 500 without its
+ * cause, because messages of bugs may reveal internals; the log has the cause.
  */
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
@@ -155,6 +141,21 @@ export function asAppError(error: unknown): AppError {
   return new AppError(500, 'internal', INTERNAL, { cause: error });
 }
 
+/** Fastify's errors that a client can cause, with our stable codes. Its own messages change with versions. */
+const KNOWN: Record<string, readonly [status: number, code: string, detail: string]> = {
+  FST_ERR_BAD_URL: [400, 'malformed_url', 'The URL is not valid: check its percent-encoding.'],
+  FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A segment of the path is too long.'],
+  FST_ERR_CTP_BODY_TOO_LARGE: [413, 'body_too_large', 'The request body may have at most 64 KiB.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [415, 'unsupported_media_type', 'Send the body as application/json.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [400, 'invalid_content_length', 'Content-Length does not match the body.'],
+  FST_ERR_CTP_EMPTY_JSON_BODY: [400, 'invalid_json', 'The body is empty; send a JSON object.'],
+  FST_ERR_CTP_INVALID_JSON_BODY: [400, 'invalid_json', 'The body is not valid JSON; send a JSON object.'],
+};
+
+const INTERNAL =
+  'This is a fault of the service, logged under the request id. `charged` says whether money moved; the same request ' +
+  'may succeed later.';
+
 function fieldsOf(error: unknown): { code: string; statusCode: number } {
   if (typeof error !== 'object' || error === null) return { code: '', statusCode: 0 };
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
@@ -162,6 +163,12 @@ function fieldsOf(error: unknown): { code: string; statusCode: number } {
     code: typeof code === 'string' ? code : '',
     statusCode: typeof statusCode === 'number' ? statusCode : 0,
   };
+}
+
+/** Answers a URL that cannot be decoded. It fails before routing and no hook has run: the common headers are set here. */
+export function answerBeforeRouting(error: Error, request: FastifyRequest, reply: FastifyReply): void {
+  reply.headers({ 'x-request-id': request.id, ...NOSNIFF, ...CORS_HEADERS });
+  sendProblem(request, reply, asAppError(error));
 }
 
 /** The parser's codes with their own answer. Any other code means that the request is not HTTP. */
@@ -176,9 +183,9 @@ interface RawErrorOptions {
 }
 
 /**
- * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection.
- * It writes nothing while an earlier request of the connection is unanswered: the client would read the refusal as the answer to that request, which may
- * be a paid one.
+ * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection. It writes nothing
+ * while an earlier request of the connection is unanswered: the client would read the refusal as the answer to that
+ * request, which may be a paid one.
  */
 export function createClientErrorHandler({ log, nextId }: RawErrorOptions) {
   return (error: Error & { code?: string }, socket: Socket): void => {
@@ -224,49 +231,14 @@ const EXPOSED = [
   'ETag',
 ].join(', ');
 
-/** Headers that a page's script may send. Stock x402 clients send Access-Control-Expose-Headers in the request, so it is allowed too. */
-const ALLOWED = [
-  'Content-Type',
-  'PAYMENT-SIGNATURE',
-  'X-PAYMENT',
-  'Authorization',
-  // MPP clients name in it what they can pay with, on the first request already.
-  'Accept-Payment',
-  'Access-Control-Expose-Headers',
-  'If-None-Match',
-  // MCP clients in browsers.
-  'Mcp-Protocol-Version',
-  'Mcp-Session-Id',
-  'Last-Event-ID',
-].join(', ');
-
 /**
  * The CORS headers of every answer to buyers. Pages of any origin may read it, because nothing here depends on cookies.
- * Two constants do not need @fastify/cors, which copies its options for every request (figures in README.md beside this).
+ * @fastify/cors would copy its options for every request (figures in README.md beside this).
  */
 export const CORS_HEADERS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': EXPOSED,
 } as const;
 
-/** With it a browser takes a body as what its type says, and never as a script or a page. Every answer has it. */
+/** On every answer: a browser takes a body as what its type says, and never as a script or a page. */
 export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const;
-
-/** Routes of an operator's machines. They say how the service does, so no page of another origin may read them. */
-const CLOSED_TO_PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
-
-/** Whether the answers of this route, preflights too, have no CORS headers. */
-export function isClosedToPages(route: string): boolean {
-  return CLOSED_TO_PAGES.has(route);
-}
-
-/**
- * The additional headers of a preflight's answer. Every OPTIONS request counts as a preflight and passes no gate, because a browser cannot attach a
- * payment to it.
- */
-export const PREFLIGHT_HEADERS = {
-  'access-control-allow-methods': 'GET, HEAD, POST',
-  'access-control-allow-headers': ALLOWED,
-  // A day: the answer never changes, and browsers cap it themselves.
-  'access-control-max-age': '86400',
-};
