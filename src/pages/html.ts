@@ -1,3 +1,5 @@
+// All markup is made here: the template that escapes, values as people read them, and the blocks that pages share.
+
 const MARKUP = Symbol('markup');
 
 /** HTML that `html` has made. Only this type is put into a page unescaped, and text cannot have it. */
@@ -8,18 +10,10 @@ export interface Html {
 /** A value in a template. Text and numbers are escaped, HTML is not. Null, undefined and false give nothing. */
 export type HtmlValue = string | number | bigint | Html | readonly HtmlValue[] | null | undefined | false;
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
 /**
- * Makes HTML from a template. Every value is escaped unless it is HTML, so that a third party's text stays text.
- * Use values as content and inside quoted attribute values. Never put a third party's value into a tag name, an attribute name or an unquoted
- * attribute.
+ * Makes HTML from a template. Every value is escaped unless it is HTML, so that a third party's text stays text. Use
+ * values as content and in quoted attribute values, never as a tag name, an attribute name or an unquoted attribute.
+ * A backslash at the end of a line of a template joins it to the next.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let markup = strings[0] ?? '';
@@ -38,10 +32,15 @@ export function markupOf(value: HtmlValue): string {
   return String(value).replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
 }
 
-const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
 
-/** Shown for a value that is not known, in place of a misleading zero. */
-export const UNKNOWN = html`<span class="unknown">not known</span>`;
+const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
 
 /** A count or a measure for people, with thousands separators and at most two decimals. */
 export function showNumber(value: number): string {
@@ -52,6 +51,9 @@ export function showNumber(value: number): string {
 export function showDecimal(text: string, places: number): string {
   return Number(text).toLocaleString('en', { maximumFractionDigits: places });
 }
+
+/** Shown for a value that is not known, in place of a misleading zero. */
+export const UNKNOWN = html`<span class="unknown">not known</span>`;
 
 /** A number with its unit, or "not known". */
 export function showMeasure(value: number | null | undefined, unit: string): Html {
@@ -82,19 +84,30 @@ export function showLink(url: string, text: string): Html {
   return html`<a href="${url}" rel="noopener noreferrer nofollow ugc">${text}</a>`;
 }
 
-/** Matches quoted text and keywords of the languages that pages show. Everything else stays plain. */
-const TOKENS =
-  /(?<text>'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|(?<word>\b(?:import|from|const|await|new|as|with|curl|grep|cut|tr|base64)\b)/g;
+/** Renders a section of a page under its title. */
+export function renderPart(titleId: string, title: string, body: HtmlValue): Html {
+  return html`<section class="part" aria-labelledby="${titleId}">\
+<header class="head"><h2 id="${titleId}">${title}</h2></header>
+${body}</section>`;
+}
 
-/** Marks strings and keywords in code. Screen readers read the code unchanged. */
-export function highlight(code: string): Html {
-  const parts: Html[] = [];
-  let end = 0;
-  for (const { index, 0: token, groups } of code.matchAll(TOKENS)) {
-    parts.push(html`${code.slice(end, index)}<span class="${groups?.text ? 'text' : 'word'}">${token}</span>`);
-    end = index + token.length;
-  }
-  return html`${parts}${code.slice(end)}`;
+/** Renders a term and its value in a list of pairs. */
+export function renderPair(term: string, value: HtmlValue): Html {
+  return html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
+}
+
+/** Renders the heads of a table's columns. */
+export function renderHeads(columns: readonly string[]): Html {
+  return html`<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>`;
+}
+
+/** Renders a table whose rows become cards on a narrow screen. It scrolls by keyboard too. */
+export function renderCards(label: string, columns: readonly string[], rows: readonly Html[]): Html {
+  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table class="cards">
+<caption class="unseen">${label}</caption>
+${renderHeads(columns)}
+<tbody>${rows}</tbody>
+</table></div>`;
 }
 
 interface CodeBlock {
@@ -108,14 +121,30 @@ interface CodeBlock {
   readonly level?: 3 | 5;
 }
 
-/** Renders code with a copy button. A long line scrolls inside the block, by keyboard too, and does not widen the page. */
+/** Renders code with a copy button. A long line scrolls inside the block, by keyboard too, and widens no page. */
 export function renderCode({ id, title, note, code, level = 3 }: CodeBlock): Html {
   const heading = level === 3 ? html`<h3 id="${id}-title">${title}</h3>` : html`<h5 id="${id}-title">${title}</h5>`;
   return html`<section class="code" aria-labelledby="${id}-title">
-<header class="code-head">${heading}<p>${note}</p><button type="button" class="quiet" data-copy="${id}" hidden>Copy</button></header>
+<header class="code-head">${heading}<p>${note}</p>\
+<button type="button" class="quiet" data-copy="${id}" hidden>Copy</button></header>
 <pre tabindex="0" role="region" aria-labelledby="${id}-title"><code id="${id}">${highlight(code)}</code></pre>
 </section>`;
 }
+
+/** Marks strings and keywords in code. Screen readers read the code unchanged. */
+export function highlight(code: string): Html {
+  const parts: Html[] = [];
+  let end = 0;
+  for (const { index, 0: token, groups } of code.matchAll(TOKENS)) {
+    parts.push(html`${code.slice(end, index)}<span class="${groups?.text ? 'text' : 'word'}">${token}</span>`);
+    end = index + token.length;
+  }
+  return html`${parts}${code.slice(end)}`;
+}
+
+/** Matches quoted text and keywords of the languages that pages show. Everything else stays plain. */
+const TOKENS =
+  /(?<text>'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|(?<word>\b(?:import|from|const|await|new|as|with|curl|grep|cut|tr|base64)\b)/g;
 
 /** Renders the document's own texts: what stands between backticks is code. Everything else stays plain text. */
 export function inlineCode(text: string): Html {

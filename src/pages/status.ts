@@ -1,20 +1,34 @@
 import { nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/outcomes.ts';
-import { formatUnits } from '../lib/units.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { RailSum } from '../payment/settled-today.ts';
-import { type Html, html, showMeasure, showNumber, showTime, UNKNOWN } from './html.ts';
+import {
+  type Html,
+  html,
+  renderCards,
+  renderHeads,
+  renderPair,
+  renderPart,
+  showMeasure,
+  showNumber,
+  showTime,
+  UNKNOWN,
+} from './html.ts';
 import { LIVE_SWITCH, renderLastRun, renderLatencyChart, renderRuns, renderStrip } from './live.ts';
 import type { Answers, PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
-type Health = Answers['/health'] | null;
+// `/status`, in the order of the page: the verdict, today's payments, the collector's lag, the payment rails, and the
+// sources of data. The charts and self-tests are in live.ts.
 
-/** The status page waits this long for a part that does not answer. */
-const TIMEOUT_MS = 3000;
+type Health = Answers['/health'] | null;
+type State = Awaited<ReturnType<PageParts['readiness']>>;
+type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
+
 /** For this long after a start, what was not read yet is no fault. The first readings take seconds. */
 const STARTING_MS = 60_000;
 
-/** Renders `/status`: whether the service works, the collector's lag, how payments come in, today's payments, and the self-tests. */
+/** Renders `/status`. A part that gives no answer is shown as not known. */
 export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
   const [health, rpc, selfTest, state, settled, facilitator] = await Promise.all([
     parts.read('/health'),
@@ -27,6 +41,8 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
   const isStarting = parts.clock.nowMs() - parts.startedAtMs < STARTING_MS;
   const { explorerUrl } = parts.config.network;
   const transactionUrl = (hash: string) => (explorerUrl ? `${explorerUrl}/tx/${hash}` : `/v1/payments/${hash}`);
+  const verdict = renderVerdict(state, health, isStarting);
+  const rails = renderRails(state?.checks ?? null, parts.readiness, isStarting);
   return renderPage({
     site: siteOf(parts.config),
     title: 'Status',
@@ -35,28 +51,36 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
     scripts: ['uplot.js', 'charts.js', 'live.js'],
     styles: ['uplot.css', 'figures.css', 'status.css'],
     body: html`<header class="head"><h1>Status</h1>${LIVE_SWITCH}</header>
-<div id="verdict" data-live>${renderVerdict(state, health, isStarting)}<p class="asof">As of ${showTime(nowSeconds(parts.clock))} UTC.</p></div>
+<div id="verdict" data-live>${verdict}<p class="asof">As of ${showTime(nowSeconds(parts.clock))} UTC.</p></div>
 <div class="columns">
-<section class="part" aria-labelledby="settled-title"><header class="head"><h2 id="settled-title">Settled today</h2></header>
-<div id="settled" data-live>${renderSettled(settled, facilitator)}</div></section>
-<section class="part" aria-labelledby="lag-title"><header class="head"><h2 id="lag-title">Collected data</h2></header>
-<div id="lag" data-live>${renderLag(health)}</div></section>
+${renderPart('settled-title', 'Settled today', live('settled', renderSettled(settled, facilitator)))}
+${renderPart('lag-title', 'Collected data', live('lag', renderLag(health)))}
 </div>
-<section class="part" aria-labelledby="rails-title"><header class="head"><h2 id="rails-title">Payment rails</h2></header>
-<div id="rails" data-live>${renderRails(state?.checks ?? null, parts.readiness, isStarting)}</div></section>
-<section class="part" aria-labelledby="sources-title"><header class="head"><h2 id="sources-title">Sources of data</h2></header>
-<p>One row for each source, as this process has seen it since it started. Answers from a cache do not count.</p>
-<div id="sources" data-live>${renderSources(parts, rpc)}</div></section>
-<section class="part" aria-labelledby="rpc-title-section"><header class="head"><h2 id="rpc-title-section">RPC endpoints</h2></header>
-${renderLatencyChart(parts, rpc)}</section>
-<section class="part" aria-labelledby="selftest-title"><header class="head"><h2 id="selftest-title">Self-tests</h2></header>
-<p>${selfTest?.note}</p>
-<div id="selftest" data-live>${renderStrip(selfTest)}${renderLastRun(selfTest)}</div>
-<div id="runs" data-live>${renderRuns(selfTest, transactionUrl)}</div></section>`,
+${renderPart('rails-title', 'Payment rails', live('rails', rails))}
+${renderPart(
+  'sources-title',
+  'Sources of data',
+  html`<p>One row for each source, as this process has seen it since it started. Answers from a cache do not count.</p>
+${live('sources', renderSources(parts, rpc))}`,
+)}
+${renderPart('rpc-title-section', 'RPC endpoints', renderLatencyChart(parts, rpc))}
+${renderPart(
+  'selftest-title',
+  'Self-tests',
+  html`<p>${selfTest?.note}</p>
+${live('selftest', html`${renderStrip(selfTest)}${renderLastRun(selfTest)}`)}
+${live('runs', renderRuns(selfTest, transactionUrl))}`,
+)}`,
   });
 }
 
-type State = Awaited<ReturnType<PageParts['readiness']>>;
+/** An element that the page's script replaces. */
+function live(id: string, content: Html | null): Html {
+  return html`<div id="${id}" data-live>${content}</div>`;
+}
+
+/** The page waits this long for the checks. */
+const TIMEOUT_MS = 3000;
 
 /** The state of each part; null when that took too long. */
 async function readinessOf({ readiness, clock }: PageParts): Promise<State | null> {
@@ -66,26 +90,6 @@ async function readinessOf({ readiness, clock }: PageParts): Promise<State | nul
     () => null,
   );
   return Promise.race([readiness(), late]).finally(() => over.abort());
-}
-
-const HEALTH_TEXTS = {
-  ok: null,
-  stalled: 'The chain’s head has not moved, or no provider answered.',
-  lagging: 'The collector is behind the chain; collected answers are older than they should be.',
-} as const;
-
-/** What a failing check means that prevents no sale in USDC. */
-const FAULT_TEXTS: Readonly<Record<string, string>> = {
-  clock: 'The clock of this machine is off, so payments that are good may be refused.',
-  lightning: 'Nothing can be sold for bitcoin now.',
-};
-
-function faultText(name: string): string {
-  return (Object.hasOwn(FAULT_TEXTS, name) ? FAULT_TEXTS[name] : undefined) ?? `${partName(name)}: a fault.`;
-}
-
-function countWays(count: number): string {
-  return count === 1 ? 'One way to pay does' : `${count} ways to pay do`;
 }
 
 /** States the verdict in words; the colour repeats it. */
@@ -109,27 +113,27 @@ function renderVerdict(state: State | null, health: Health, isStarting: boolean)
   return html`<p class="verdict bad">${faults.join(' ')}</p>`;
 }
 
-function renderLag(health: Health): Html {
-  const { freshness, readings, thresholds } = health ?? {};
-  return html`<dl class="pairs">
-<div><dt>Head of the chain</dt><dd>${freshness?.head ?? UNKNOWN}</dd></div>
-<div><dt>Collected up to</dt><dd>${freshness?.collected ?? UNKNOWN}</dd></div>
-<div><dt>Behind</dt><dd>${behindText(readings)} <small>bad above ${showMeasure(thresholds?.lagBlocks, 'blocks')} or ${showMeasure(thresholds?.lagSeconds, 's')}</small></dd></div>
-<div><dt>Head moved</dt><dd>${showMeasure(readings?.headMovedSecondsAgo, 's ago')} <small>bad above ${showMeasure(thresholds?.stalledSeconds, 's')}</small></dd></div>
-<div><dt>Past blocks collected</dt><dd>${showMeasure(readings && readings.windowCollected * 100, '%')}</dd></div>
-</dl>`;
+const HEALTH_TEXTS = {
+  ok: null,
+  stalled: 'The chain’s head has not moved, or no provider answered.',
+  lagging: 'The collector is behind the chain; collected answers are older than they should be.',
+} as const;
+
+/** What a failing check means that prevents no sale in USDC. */
+const FAULT_TEXTS: Readonly<Record<string, string>> = {
+  clock: 'The clock of this machine is off, so payments that are good may be refused.',
+  lightning: 'Nothing can be sold for bitcoin now.',
+};
+
+function faultText(name: string): string {
+  return wordFor(name, FAULT_TEXTS) ?? `${partName(name)}: a fault.`;
 }
 
-function behindText(readings: NonNullable<Health>['readings'] | undefined): Html {
-  const { lagBlocks = null, lagSeconds = null } = readings ?? {};
-  if (lagBlocks === null) return UNKNOWN;
-  return html`${showMeasure(lagBlocks, 'blocks')}, ${showMeasure(lagSeconds, 's')}`;
+function countWays(count: number): string {
+  return count === 1 ? 'One way to pay does' : `${count} ways to pay do`;
 }
 
-/** The readiness checks by name. */
-type Checks = Awaited<ReturnType<PageParts['readiness']>>['checks'];
-
-/** The names of the checks on the page. A check that is not listed here keeps its own name. */
+/** The checks' names for people. A check that is not listed here keeps its own. */
 const PART_NAMES: Readonly<Record<string, string>> = {
   ledger: 'Ledger of payments',
   usdc: 'USDC contract',
@@ -145,26 +149,79 @@ const PART_NAMES: Readonly<Record<string, string>> = {
   primary: 'Settling process',
 };
 
-/** The name of a check for people. */
 function partName(name: string): string {
-  return (Object.hasOwn(PART_NAMES, name) ? PART_NAMES[name] : undefined) ?? name;
+  return wordFor(name, PART_NAMES) ?? name;
 }
 
-/** Renders every part that payments need: whether it works, when it last did and did not, and its own description. */
-function renderRails(checks: Checks | null, { outcomeOf }: PageParts['readiness'], isStarting: boolean): Html {
-  if (checks === null) return html`<p>${UNKNOWN}</p>`;
-  return html`<div class="scroll" role="region" aria-label="Parts that payments need" tabindex="0"><table class="cards">
-<caption class="unseen">Parts that payments need</caption>
-<thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Last success (UTC)</th><th scope="col">Last failure (UTC)</th><th scope="col">Detail</th></tr></thead>
-<tbody>${Object.entries(checks)
-    .filter(([name]) => !SHOWN_ELSEWHERE.has(name))
-    .map(([name, { ok, detail }]) => {
-      const outcome = outcomeOf(name);
-      const state = ok ? 'good' : isStarting && outcome?.okAtMs == null ? 'starting' : 'bad';
-      return html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}<td class="loose" data-label="Detail">${detail}</td></tr>
+function wordFor(name: string, words: Readonly<Record<string, string>>): string | undefined {
+  return Object.hasOwn(words, name) ? words[name] : undefined;
+}
+
+/** Renders today's payments by rail, and the facilitator's claims. `sums` is null when the ledger did not answer. */
+function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator | null): Html {
+  return html`<table>
+<caption>Since midnight UTC; the self-test’s purchases count</caption>
+${renderHeads(['Rail', 'Payments', 'Sum'])}
+<tbody>${sums?.map(({ rail, count, amount }) => {
+    const { name, unit, decimals } = RAILS[rail];
+    return html`<tr id="settled-${rail}"><th scope="row">${name}</th><td class="number">${showNumber(count)}</td>\
+<td class="number">${formatUnits(amount, decimals)} ${unit}</td></tr>
 `;
-    })}</tbody>
-</table></div>`;
+  })}
+<tr><th scope="row">Facilitator, for sellers</th>\
+<td class="number">${facilitator ? showNumber(facilitator.limits.settledToday) : UNKNOWN}</td>\
+<td class="number">–</td></tr></tbody>
+</table>
+${sums === null && html`<p>The ledger gave no answer: ${UNKNOWN}.</p>`}`;
+}
+
+const MSAT_DECIMALS = 3;
+
+const RAILS: Readonly<
+  Record<RailSum['rail'], { readonly name: string; readonly unit: string; readonly decimals: number }>
+> = {
+  usdc: { name: 'USDC', unit: 'USDC', decimals: USDC_DECIMALS },
+  gateway: { name: 'USDC through the Gateway', unit: 'USDC', decimals: USDC_DECIMALS },
+  channels: { name: 'USDC over payment channels', unit: 'USDC', decimals: USDC_DECIMALS },
+  lightning: { name: 'Lightning', unit: 'sats', decimals: MSAT_DECIMALS },
+};
+
+function renderLag(health: Health): Html {
+  const { freshness, readings, thresholds } = health ?? {};
+  const worst = [showMeasure(thresholds?.lagBlocks, 'blocks'), showMeasure(thresholds?.lagSeconds, 's')];
+  const stalled = showMeasure(thresholds?.stalledSeconds, 's');
+  const moved = showMeasure(readings?.headMovedSecondsAgo, 's ago');
+  return html`<dl class="pairs">
+${renderPair('Head of the chain', freshness?.head ?? UNKNOWN)}
+${renderPair('Collected up to', freshness?.collected ?? UNKNOWN)}
+${renderPair('Behind', html`${behindText(readings)} <small>bad above ${worst[0]} or ${worst[1]}</small>`)}
+${renderPair('Head moved', html`${moved} <small>bad above ${stalled}</small>`)}
+${renderPair('Past blocks collected', showMeasure(readings && readings.windowCollected * 100, '%'))}
+</dl>`;
+}
+
+function behindText(readings: NonNullable<Health>['readings'] | undefined): Html {
+  const { lagBlocks = null, lagSeconds = null } = readings ?? {};
+  if (lagBlocks === null) return UNKNOWN;
+  return html`${showMeasure(lagBlocks, 'blocks')}, ${showMeasure(lagSeconds, 's')}`;
+}
+
+/** Renders every part that payments need: whether it works, when it last did and did not, and what it says. */
+function renderRails(checks: State['checks'] | null, { outcomeOf }: PageParts['readiness'], isStarting: boolean): Html {
+  if (checks === null) return html`<p>${UNKNOWN}</p>`;
+  return renderCards(
+    'Parts that payments need',
+    ['Part', 'State', 'Last success (UTC)', 'Last failure (UTC)', 'Detail'],
+    Object.entries(checks)
+      .filter(([name]) => !SHOWN_ELSEWHERE.has(name))
+      .map(([name, { ok, detail }]) => {
+        const outcome = outcomeOf(name);
+        const state = ok ? 'good' : isStarting && outcome?.okAtMs == null ? 'starting' : 'bad';
+        return html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${state}">${STATES[state]}</td>\
+${renderTimes(outcome)}<td class="loose" data-label="Detail">${detail}</td></tr>
+`;
+      }),
+  );
 }
 
 /** The page has a section of its own for what is collected. */
@@ -172,10 +229,66 @@ const SHOWN_ELSEWHERE = new Set(['collector']);
 
 const STATES = { good: 'no fault', starting: 'starting', bad: 'fault' } as const;
 
+/** Two cells: when something worked last, and when it failed last. */
+function renderTimes(outcome: Pick<Outcome, 'okAtMs' | 'failedAtMs'> | null): Html {
+  return html`<td data-label="Last success (UTC)">${timeOf(outcome?.okAtMs)}</td>\
+<td data-label="Last failure (UTC)">${timeOf(outcome?.failedAtMs)}</td>`;
+}
+
+function timeOf(atMs: number | null | undefined): Html {
+  return atMs === null || atMs === undefined
+    ? html`<span class="unknown">none seen</span>`
+    : showTime(Math.floor(atMs / 1000));
+}
+
 /** How old a probe of an RPC endpoint may be to count here, in milliseconds. */
 const PROBES_MS = 900_000;
 
-/** What the sources' own names stand for. A source that is not listed here keeps its name. */
+/** Renders a row for each provider of the chain and each public source, as this process has seen it. */
+function renderSources(
+  { charts, clock, upstreams }: Pick<PageParts, 'charts' | 'clock' | 'upstreams'>,
+  rpc: Answers['/rpc'] | null,
+): Html {
+  const since = clock.nowMs() - PROBES_MS;
+  const providers = (rpc?.endpoints ?? []).map(({ name }): [string, Outcome] => [
+    `Chain: ${name}`,
+    outcomeOf(name, charts.probes(name, since)),
+  ]);
+  const sources = upstreams().map((outcome): [string, Outcome] => [
+    SOURCE_NAMES[outcome.name] ?? outcome.name,
+    outcome,
+  ]);
+  const rows = [...providers, ...sources];
+  if (rows.length === 0) return html`<p>No source is configured.</p>`;
+  return renderCards(
+    'Sources of data',
+    ['Source', 'State', 'Last success (UTC)', 'Last failure (UTC)', 'Reason'],
+    rows.map(
+      ([name, outcome]) =>
+        html`<tr><th scope="row" class="part-name">${name}</th>${renderState(outcome)}${renderTimes(outcome)}\
+<td class="loose" data-label="Reason">${outcome.reason}</td></tr>
+`,
+    ),
+  );
+}
+
+function outcomeOf(
+  name: string,
+  probes: readonly { readonly atMs: number; readonly latencyMs: number | null }[],
+): Outcome {
+  const [ok, failed] = [
+    probes.findLast(({ latencyMs }) => latencyMs !== null),
+    probes.findLast(({ latencyMs }) => latencyMs === null),
+  ];
+  return {
+    name,
+    okAtMs: ok?.atMs ?? null,
+    failedAtMs: failed?.atMs ?? null,
+    reason: failed ? 'no answer to a probe' : null,
+  };
+}
+
+/** What the sources' names stand for. A source that is not listed here keeps its own. */
 const SOURCE_NAMES: Readonly<Record<string, string>> = {
   npm: 'npm: packages',
   'npm-downloads': 'npm: downloads',
@@ -198,94 +311,8 @@ const SOURCE_NAMES: Readonly<Record<string, string>> = {
   phoenixd: 'Lightning node (phoenixd)',
 };
 
-/** Renders a row for each source of data: the providers of the chain, and the public sources. Times are of this process, since its start. */
-function renderSources(
-  { charts, clock, upstreams }: Pick<PageParts, 'charts' | 'clock' | 'upstreams'>,
-  rpc: Answers['/rpc'] | null,
-): Html {
-  const since = clock.nowMs() - PROBES_MS;
-  const providers = (rpc?.endpoints ?? []).map(({ name }): [string, Outcome] => [
-    `Chain: ${name}`,
-    outcomeOf(name, charts.probes(name, since)),
-  ]);
-  const sources = upstreams().map((outcome): [string, Outcome] => [
-    SOURCE_NAMES[outcome.name] ?? outcome.name,
-    outcome,
-  ]);
-  const rows = [...providers, ...sources];
-  if (rows.length === 0) return html`<p>No source is configured.</p>`;
-  return html`<div class="scroll" role="region" aria-label="Sources of data" tabindex="0"><table class="cards">
-<caption class="unseen">Sources of data</caption>
-<thead><tr><th scope="col">Source</th><th scope="col">State</th><th scope="col">Last success (UTC)</th><th scope="col">Last failure (UTC)</th><th scope="col">Reason</th></tr></thead>
-<tbody>${rows.map(
-    ([name, outcome]) =>
-      html`<tr><th scope="row" class="part-name">${name}</th>${renderState(outcome)}${renderTimes(outcome)}<td class="loose" data-label="Reason">${outcome.reason}</td></tr>
-`,
-  )}</tbody>
-</table></div>`;
-}
-
-/** Two cells: when something worked last, and when it failed last. */
-function renderTimes(outcome: Pick<Outcome, 'okAtMs' | 'failedAtMs'> | null): Html {
-  return html`<td data-label="Last success (UTC)">${timeOf(outcome?.okAtMs)}</td><td data-label="Last failure (UTC)">${timeOf(outcome?.failedAtMs)}</td>`;
-}
-
-function timeOf(atMs: number | null | undefined): Html {
-  return atMs === null || atMs === undefined
-    ? html`<span class="unknown">none seen</span>`
-    : showTime(Math.floor(atMs / 1000));
-}
-
 /** The newest outcome decides. A source that no call has needed yet is neither good nor bad. */
 function renderState({ okAtMs, failedAtMs }: Outcome): Html {
   if (okAtMs === null && failedAtMs === null) return html`<td class="unknown">not asked yet</td>`;
   return (okAtMs ?? 0) >= (failedAtMs ?? 0) ? html`<td class="good">answers</td>` : html`<td class="bad">fails</td>`;
-}
-
-function outcomeOf(
-  name: string,
-  probes: readonly { readonly atMs: number; readonly latencyMs: number | null }[],
-): Outcome {
-  const [ok, failed] = [
-    probes.findLast(({ latencyMs }) => latencyMs !== null),
-    probes.findLast(({ latencyMs }) => latencyMs === null),
-  ];
-  return {
-    name,
-    okAtMs: ok?.atMs ?? null,
-    failedAtMs: failed?.atMs ?? null,
-    reason: failed ? 'no answer to a probe' : null,
-  };
-}
-
-const USDC_DECIMALS = 6;
-const MSAT_DECIMALS = 3;
-
-const RAILS: Readonly<
-  Record<RailSum['rail'], { readonly name: string; readonly unit: string; readonly decimals: number }>
-> = {
-  usdc: { name: 'USDC', unit: 'USDC', decimals: USDC_DECIMALS },
-  gateway: { name: 'USDC through the Gateway', unit: 'USDC', decimals: USDC_DECIMALS },
-  channels: { name: 'USDC over payment channels', unit: 'USDC', decimals: USDC_DECIMALS },
-  lightning: { name: 'Lightning', unit: 'sats', decimals: MSAT_DECIMALS },
-};
-
-type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
-
-/**
- * Renders the payments and their sums since midnight UTC by rail, and the facilitator's claims for sellers. `sums` is null when the ledger did not
- * answer.
- */
-function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator | null): Html {
-  return html`<table>
-<caption>Since midnight UTC; the self-test’s purchases count</caption>
-<thead><tr><th scope="col">Rail</th><th scope="col">Payments</th><th scope="col">Sum</th></tr></thead>
-<tbody>${sums?.map(({ rail, count, amount }) => {
-    const { name, unit, decimals } = RAILS[rail];
-    return html`<tr id="settled-${rail}"><th scope="row">${name}</th><td class="number">${showNumber(count)}</td><td class="number">${formatUnits(amount, decimals)} ${unit}</td></tr>
-`;
-  })}
-<tr><th scope="row">Facilitator, for sellers</th><td class="number">${facilitator ? showNumber(facilitator.limits.settledToday) : UNKNOWN}</td><td class="number">–</td></tr></tbody>
-</table>
-${sums === null && html`<p>The ledger gave no answer: ${UNKNOWN}.</p>`}`;
 }
