@@ -9,15 +9,18 @@ import {
   readInPython,
   termsOf,
 } from './examples.ts';
-import { type Html, html, renderCode, showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './html.ts';
+import { type Html, html, renderCode, renderPair, showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './html.ts';
 import { LIVE_SWITCH, renderFeeChart, renderLastRun, renderLatencyChart, renderStrip } from './live.ts';
 import type { Answers, PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
-const DESCRIPTION =
-  'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over Lightning (x402, L402, MPP). No signup, no key.';
+// `/`, in the order of the page: what the service is, why to pay, live charts, how to pay, the prices, the self-tests.
 
-/** Renders `/`: what the service is, live data, how to pay, the prices, and whether it works. */
+const DESCRIPTION =
+  'Chain and public data by the call: free summaries, priced detail paid in USDC over x402 or in bitcoin over ' +
+  'Lightning (x402, L402, MPP). No signup, no key.';
+
+/** Renders `/`. A part that cannot be read is shown as not known. */
 export async function renderLanding(parts: PageParts): Promise<string> {
   const [fees, estimate, rpc, health, selfTest] = await Promise.all([
     parts.read('/fees'),
@@ -26,6 +29,8 @@ export async function renderLanding(parts: PageParts): Promise<string> {
     parts.read('/health'),
     parts.read('/selftest'),
   ]);
+  const { catalogue } = parts;
+  const { name: chain, caip2 } = parts.config.network;
   return renderPage({
     site: siteOf(parts.config),
     title: 'percall: data by the call',
@@ -36,34 +41,48 @@ export async function renderLanding(parts: PageParts): Promise<string> {
     body: html`<section class="hero">
 <div>
 <h1>Data by the call</h1>
-<p class="lead">Free summaries for everyone. Detail for ${priceRange(parts.catalogue)} USD a call: fees, deploys, wallets and transactions of ${parts.config.network.name}; web pages, packages, domains, currencies, Wikipedia.
-Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402</a> or in bitcoin over Lightning (x402, L402 or MPP). No signup, no key: the payment is the credential.</p>
-<p class="promise">A failing call costs nothing, one payment buys exactly one answer, and a buyer who paid gets the answer, whatever crashed in between.</p>
-<p class="actions"><a class="button" href="#pay">Pay for a call</a> <a href="#prices">Prices</a> <a href="/market">Market</a> <a href="/docs">Reference</a></p>
+<p class="lead">Free summaries for everyone. Detail for ${priceRange(catalogue)} USD a call: fees, deploys, wallets \
+and transactions of ${chain}; web pages, packages, domains, currencies, Wikipedia.
+Paid in USDC over <a href="https://www.x402.org" rel="noopener noreferrer">x402</a> or in bitcoin over Lightning \
+(x402, L402 or MPP). No signup, no key: the payment is the credential.</p>
+<p class="promise">A failing call costs nothing, one payment buys exactly one answer, and a buyer who paid gets the \
+answer, whatever crashed in between.</p>
+<p class="actions"><a class="button" href="#pay">Pay for a call</a> <a href="#prices">Prices</a> \
+<a href="/market">Market</a> <a href="/docs">Reference</a></p>
 </div>
 ${renderNow(fees, health, selfTest)}
 </section>
 ${renderWhy(estimate)}
 <section class="part" aria-labelledby="charts-title">
-<header class="head"><h2 id="charts-title">Live from ${parts.config.network.name} <small>${parts.config.network.caip2}</small></h2>${LIVE_SWITCH}</header>
+<header class="head"><h2 id="charts-title">Live from ${chain} <small>${caip2}</small></h2>${LIVE_SWITCH}</header>
 <div class="charts">${renderFeeChart(parts, fees)}${renderLatencyChart(parts, rpc)}</div>
 </section>
 ${renderPaying(parts)}
 <section class="part" aria-labelledby="prices-title" id="prices">
 <header class="head"><h2 id="prices-title">Prices</h2></header>
-<p>The same routes are sold under <code>/v1/lightning</code> for bitcoin, at the median rate of three exchanges, rounded up to a whole sat (<a href="/v1/lightning">rate and node</a>).
+<p>The same routes are sold under <code>/v1/lightning</code> for bitcoin, at the median rate of three exchanges, \
+rounded up to a whole sat (<a href="/v1/lightning">rate and node</a>).
 Their 402 asks for one invoice over x402, L402 and MPP, so that a wallet of any of them can pay it.
 A bad parameter, a failing source and a mistake of ours are never charged.</p>
-${renderPrices(parts.catalogue)}
+${renderPrices(catalogue)}
 <h3 class="free">Free</h3>
-${renderFreeRoutes(parts.catalogue)}
+${renderFreeRoutes(catalogue)}
 </section>
 <section class="part" aria-labelledby="selftest-title">
 <header class="head"><h2 id="selftest-title">Does it work?</h2><p><a href="/status">Status</a></p></header>
-<p>Once an hour the service buys its own endpoint with its own wallet, and calls one that must fail without charging. That is not customer activity.</p>
+<p>Once an hour the service buys its own endpoint with its own wallet, and calls one that must fail without \
+charging. That is not customer activity.</p>
 <div id="selftest" data-live>${renderStrip(selfTest)}${renderLastRun(selfTest)}</div>
 </section>`,
   });
+}
+
+/** The lowest and the highest price of the catalogue. */
+function priceRange(catalogue: readonly Endpoint<never>[]): string {
+  const prices = entriesOn(catalogue, 'paid').flatMap(({ price }) => price ?? []);
+  const sorted = prices.sort((a, b) => (a.units < b.units ? -1 : 1));
+  const [least, most] = [sorted[0]?.usd ?? '0', sorted.at(-1)?.usd ?? '0'];
+  return least === most ? least : `${least} to ${most}`;
 }
 
 function renderNow(
@@ -72,12 +91,13 @@ function renderNow(
   selfTest: Answers['/selftest'] | null,
 ): Html {
   const run = selfTest?.recent[0];
+  const result = run?.ok ? html`<span class="good">passed</span>` : html`<span class="bad">failed</span>`;
   return html`<dl class="pairs" id="now" data-live>
-<div><dt>Base fee</dt><dd>${fees ? `${showDecimal(fees.baseFee.gwei, 4)} gwei` : UNKNOWN}</dd></div>
-<div><dt>A USDC transfer</dt><dd>${fees ? `${showDecimal(fees.transferCostUsdc.erc20, 6)} USDC` : UNKNOWN}</dd></div>
-<div><dt>Head block</dt><dd>${health?.freshness.head ?? UNKNOWN}</dd></div>
-<div><dt>Collector behind it</dt><dd>${showMeasure(health?.freshness.lagSeconds, 's')}</dd></div>
-<div><dt>Last self-test</dt><dd>${run ? html`<span class="${run.ok ? 'good' : 'bad'}">${run.ok ? 'passed' : 'failed'}</span> ${showTimeOfDay(run.at)} UTC` : UNKNOWN}</dd></div>
+${renderPair('Base fee', fees ? `${showDecimal(fees.baseFee.gwei, 4)} gwei` : UNKNOWN)}
+${renderPair('A USDC transfer', fees ? `${showDecimal(fees.transferCostUsdc.erc20, 6)} USDC` : UNKNOWN)}
+${renderPair('Head block', health?.freshness.head ?? UNKNOWN)}
+${renderPair('Collector behind it', showMeasure(health?.freshness.lagSeconds, 's'))}
+${renderPair('Last self-test', run ? html`${result} ${showTimeOfDay(run.at)} UTC` : UNKNOWN)}
 </dl>`;
 }
 
@@ -108,12 +128,15 @@ function renderPaying({ config, catalogue }: PageParts): Html {
   const { exactFrom } = config.rails;
   const plain = catalogue.filter(({ price }) => price && exactFrom !== null && price.units >= exactFrom);
   const call = exampleCall(plain, terms.asset);
+  const note = 'a free route, standard library only';
   return html`<section class="part" aria-labelledby="pay-title" id="pay">
 <header class="head"><h2 id="pay-title">Pay for a call</h2></header>
 <p>A priced route answers 402 until it is paid; any x402 v2 client pays it. ${call && TEN_LINES}</p>
 ${call && renderBuying(terms, call)}
-${renderCode({ id: 'read-python', title: 'Python', note: 'a free route, standard library only', code: readInPython(terms) })}
-<p>${byMpp}In bitcoin a wallet for L402 or MPP pays <code>/v1/lightning</code> without further settings. Agents call the same routes as tools at <code>POST /mcp</code>. Sellers find a facilitator for Lightning proofs at <a href="/facilitator"><code>/facilitator</code></a>.</p>
+${renderCode({ id: 'read-python', title: 'Python', note, code: readInPython(terms) })}
+<p>${byMpp}In bitcoin a wallet for L402 or MPP pays <code>/v1/lightning</code> without further settings. Agents call \
+the same routes as tools at <code>POST /mcp</code>. Sellers find a facilitator for Lightning proofs at \
+<a href="/facilitator"><code>/facilitator</code></a>.</p>
 </section>`;
 }
 
@@ -124,14 +147,6 @@ function renderBuying(terms: ExampleTerms, call: ExampleCall): Html {
   const [typescript, curl] = [payInTypeScript(terms, call), askWithCurl(terms, call)];
   return html`${renderCode({ id: 'pay-typescript', title: 'TypeScript', note, code: typescript })}
 ${renderCode({ id: 'ask-curl', title: 'curl', note: 'what a 402 asks for', code: curl })}`;
-}
-
-/** The lowest and the highest price of the catalogue. */
-function priceRange(catalogue: readonly Endpoint<never>[]): string {
-  const prices = entriesOn(catalogue, 'paid').flatMap(({ price }) => price ?? []);
-  const sorted = prices.sort((a, b) => (a.units < b.units ? -1 : 1));
-  const [least, most] = [sorted[0]?.usd ?? '0', sorted.at(-1)?.usd ?? '0'];
-  return least === most ? least : `${least} to ${most}`;
 }
 
 /** Groups of the price table, by the first segment of their paths, in the order shown. */
@@ -148,7 +163,7 @@ const FAMILIES: readonly { readonly title: string; readonly segments: readonly s
 
 type Entry = Endpoint<never>;
 
-/** Renders every priced route with its price. A group that is not listed here comes last, under its own name. */
+/** Renders every priced route with its price. A group that `FAMILIES` does not list comes last, under its own name. */
 export function renderPrices(catalogue: readonly Entry[]): Html {
   const sold = catalogue.filter(({ access }) => access === 'paid');
   const named = new Set(FAMILIES.flatMap(({ segments }) => segments));
@@ -156,7 +171,8 @@ export function renderPrices(catalogue: readonly Entry[]): Html {
   const families = [...FAMILIES, ...others.map((segment) => ({ title: segment, segments: [segment] }))];
   return html`<table class="prices">
 <caption class="unseen">Priced routes</caption>
-<thead><tr><th scope="col">Route</th><th scope="col">What it answers</th><th scope="col" class="number">USD a call</th></tr></thead>
+<thead><tr><th scope="col">Route</th><th scope="col">What it answers</th>\
+<th scope="col" class="number">USD a call</th></tr></thead>
 ${families.map(({ title, segments }) =>
   groupOf(
     title,
@@ -164,15 +180,6 @@ ${families.map(({ title, segments }) =>
   ),
 )}
 </table>`;
-}
-
-/** Renders the free routes as links. */
-export function renderFreeRoutes(catalogue: readonly Entry[]): Html {
-  return html`<ul class="routes">${entriesOn(catalogue, 'free').map((entry) => {
-    const path = pathOn(entry, 'free');
-    return html`<li><a href="${path}" title="${entry.summary}"><code>${path}</code></a></li>
-`;
-  })}</ul>`;
 }
 
 function groupOf(title: string, entries: readonly Entry[]): Html | null {
@@ -185,10 +192,22 @@ ${entries.map(rowOf)}</tbody>`;
 function rowOf(entry: Entry): Html {
   const surfaces = surfacesOf(entry);
   const only = surfaces.length === 1 && (surfaces[0] === 'paid' ? 'USDC only' : 'bitcoin only');
-  return html`<tr><th scope="row" class="route"><a href="${referenceLink(entry.path, surfaces[0] ?? 'free')}"><code>${listedPath(entry)}</code></a></th><td class="what">${entry.summary}${only && html` <small class="tag">${only}</small>`}</td><td class="number">${entry.price?.usd}</td></tr>
+  const link = referenceLink(entry.path, surfaces[0] ?? 'free');
+  return html`<tr><th scope="row" class="route"><a href="${link}"><code>${listedPath(entry)}</code></a></th>\
+<td class="what">${entry.summary}${only && html` <small class="tag">${only}</small>`}</td>\
+<td class="number">${entry.price?.usd}</td></tr>
 `;
 }
 
 function segmentOf({ path }: Entry): string {
   return path.split('/')[1] ?? '';
+}
+
+/** Renders the free routes as links. */
+export function renderFreeRoutes(catalogue: readonly Entry[]): Html {
+  return html`<ul class="routes">${entriesOn(catalogue, 'free').map((entry) => {
+    const path = pathOn(entry, 'free');
+    return html`<li><a href="${path}" title="${entry.summary}"><code>${path}</code></a></li>
+`;
+  })}</ul>`;
 }

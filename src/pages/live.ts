@@ -1,57 +1,34 @@
 import { nowSeconds } from '../lib/clock.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { formatGwei } from '../lib/units.ts';
-import { type Html, html, shortHash, showDecimal, showMeasure, showTime, showTimeOfDay, UNKNOWN } from './html.ts';
+import {
+  type Html,
+  html,
+  renderCards,
+  renderHeads,
+  shortHash,
+  showDecimal,
+  showMeasure,
+  showTime,
+  showTimeOfDay,
+  UNKNOWN,
+} from './html.ts';
 import type { Answers, ChartSource, PageParts, SelfTestRun } from './page-parts.ts';
 
-/** A chart as a page places it. */
-interface Chart {
-  /** The prefix of its elements' ids; unique on the page. */
-  readonly id: string;
-  readonly title: string;
-  readonly unit: string;
-  /** `band`: three columns, drawn as an area between the outer two and a line for the middle one. `lines`: one line per column. */
-  readonly kind: 'band' | 'lines';
-  readonly series: Series;
-  /** The chart's content in a sentence, for readers who do not see the drawing. */
-  readonly summary: Html;
-}
+// The parts of pages that the script replaces while a reader looks:
+// 1. a chart: its data, its sentence, and the figure that contains the data as a table;
+// 2. the sketch of its lines, for readers without scripts;
+// 3. the last self-tests, as marks, as a sentence and as a table.
 
-/**
- * Renders a figure that contains its data as a table. Scripts draw the chart from the table, and draw it again when the table changes.
- * Screen readers read the table. Without scripts the page shows a sketch of the same lines.
- */
-function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
-  const titleId = `${id}-title`;
-  return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}" id="${id}" aria-labelledby="${titleId}">
-<figcaption>
-<h3 id="${titleId}">${title}</h3>
-<div class="reading" id="${id}-summary" data-live>${summary}</div>
-</figcaption>
-<div class="plot" aria-hidden="true">${sketch(series, kind) ?? html`<p class="empty">Nothing yet.</p>`}</div>
-<details>
-<summary>The same as a table</summary>
-<div class="scroll" role="region" aria-labelledby="${titleId}" tabindex="0">
-<table class="figures">
-<thead><tr><th scope="col">Time (UTC)</th>${series.labels.map((label) => html`<th scope="col">${label}, ${unit}</th>`)}</tr></thead>
-<tbody id="${id}-rows" data-live>${series.rows.map(rowOf)}</tbody>
-</table>
-</div>
-</details>
-</figure>`;
-}
-
-function rowOf({ at, values }: Series['rows'][number]): Html {
-  return html`<tr><th scope="row">${showTimeOfDay(at)}</th>${values.map((value) => html`<td>${value ?? '–'}</td>`)}</tr>
-`;
-}
-
-/** Decimals of a gwei that the chart shows. */
-const PLACES = 4;
+/** Says that the page updates itself, with a button that stops it. Hidden, because without scripts it does not. */
+export const LIVE_SWITCH = html`<p class="live" id="live-switch" hidden><span class="dot" aria-hidden="true"></span> \
+<span>Updated every 5 seconds</span> <button type="button" class="quiet">Pause</button></p>`;
 
 type Fees = Answers['/fees'] | null;
 type Rpc = Answers['/rpc'] | null;
 
+/** The base fee of the last half hour, in sixty points. */
+const FEES = { seconds: 1800, step: 30 } as const;
 /** The chart of the base fee over the last minutes. */
 export function renderFeeChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, fees: Fees): Html {
   return renderChart({
@@ -64,18 +41,8 @@ export function renderFeeChart({ charts, clock }: Pick<PageParts, 'charts' | 'cl
   });
 }
 
-/** The chart of every probed endpoint's latency over the last minutes. */
-export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, rpc: Rpc): Html {
-  const names = rpc?.endpoints.map(({ name }) => name) ?? [];
-  return renderChart({
-    id: 'rpc',
-    title: `RPC latency, last ${LATENCY.seconds / 60} minutes`,
-    unit: 'ms',
-    kind: 'lines',
-    series: latencySeries(charts, names, nowSeconds(clock)),
-    summary: summariseRpc(rpc),
-  });
-}
+/** Decimals of a gwei in a sentence. */
+const PLACES = 4;
 
 function summariseFees(fees: Fees): Html {
   if (!fees) return html`<p class="now">${UNKNOWN}</p>`;
@@ -95,6 +62,46 @@ function summariseFees(fees: Fees): Html {
     ` Over 24 hours ${showDecimal(least, PLACES)} to ${showDecimal(most, PLACES)} gwei.`;
   return html`<p class="now" data-value="${baseFee.gwei}"><strong>${showDecimal(baseFee.gwei, PLACES)}</strong> gwei</p>
 <p>Block ${baseFee.block}.${next}${day}</p>`;
+}
+
+/** The smallest or greatest value, as it was written. */
+function extreme<T extends string | number>(values: readonly T[], pick: (...numbers: number[]) => number): T | null {
+  const found = pick(...values.map(Number));
+  return values.find((value) => Number(value) === found) ?? null;
+}
+
+/** Lowest, mean and highest base fee in gwei, to four decimals. */
+export function feeSeries(source: ChartSource, now: number): Series {
+  return {
+    labels: ['Lowest', 'Mean', 'Highest'],
+    rows: source.feeSteps(now - FEES.seconds, FEES.step).map(({ at, minBaseFee, avgBaseFee, maxBaseFee }) => ({
+      at,
+      values: [minBaseFee, avgBaseFee, maxBaseFee].map(gweiText),
+    })),
+  };
+}
+
+/** 0.0001 gwei in wei: charts show four decimals. */
+const ROUND_WEI = 100_000n;
+
+function gweiText(wei: bigint): string {
+  return formatGwei(((wei + ROUND_WEI / 2n) / ROUND_WEI) * ROUND_WEI);
+}
+
+/** The latency of the last quarter of an hour. Each point covers about three probes. */
+export const LATENCY = { seconds: 900, step: 15 } as const;
+
+/** The chart of every probed endpoint's latency over the last minutes. */
+export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, rpc: Rpc): Html {
+  const names = rpc?.endpoints.map(({ name }) => name) ?? [];
+  return renderChart({
+    id: 'rpc',
+    title: `RPC latency, last ${LATENCY.seconds / 60} minutes`,
+    unit: 'ms',
+    kind: 'lines',
+    series: latencySeries(charts, names, nowSeconds(clock)),
+    summary: summariseRpc(rpc),
+  });
 }
 
 function summariseRpc(rpc: Rpc): Html {
@@ -122,38 +129,6 @@ function lagText(blocks: number | null): string | null {
     : `At most ${blocks} ${blocks === 1 ? 'block' : 'blocks'} behind the head.`;
 }
 
-/** The smallest or greatest value, as it was written. */
-function extreme<T extends string | number>(values: readonly T[], pick: (...numbers: number[]) => number): T | null {
-  const found = pick(...values.map(Number));
-  return values.find((value) => Number(value) === found) ?? null;
-}
-
-/** The note that the page updates itself, with the button that stops it. It is hidden without scripts, because then the page does not update. */
-export const LIVE_SWITCH = html`<p class="live" id="live-switch" hidden><span class="dot" aria-hidden="true"></span> <span>Updated every 5 seconds</span> <button type="button" class="quiet">Pause</button></p>`;
-
-/** A table for a chart: one row per moment, one column per line. Times in Unix seconds, oldest first. */
-interface Series {
-  readonly labels: readonly string[];
-  /** Decimal text; null where there is no value. */
-  readonly rows: readonly { readonly at: number; readonly values: readonly (string | null)[] }[];
-}
-
-/** The base fee of the last half hour, in sixty points. */
-const FEES = { seconds: 1800, step: 30 } as const;
-/** The latency of the last quarter of an hour. Each point covers about three probes. */
-export const LATENCY = { seconds: 900, step: 15 } as const;
-
-/** Lowest, mean and highest base fee in gwei, to four decimals. */
-export function feeSeries(source: ChartSource, now: number): Series {
-  return {
-    labels: ['Lowest', 'Mean', 'Highest'],
-    rows: source.feeSteps(now - FEES.seconds, FEES.step).map(({ at, minBaseFee, avgBaseFee, maxBaseFee }) => ({
-      at,
-      values: [minBaseFee, avgBaseFee, maxBaseFee].map(gweiText),
-    })),
-  };
-}
-
 /** The median latency of each endpoint in milliseconds; null where it did not answer. */
 export function latencySeries(source: ChartSource, endpoints: readonly string[], now: number): Series {
   const { seconds, step } = LATENCY;
@@ -170,16 +145,61 @@ export function latencySeries(source: ChartSource, endpoints: readonly string[],
   return { labels: endpoints, rows };
 }
 
-/** 0.0001 gwei in wei. */
-const ROUND_WEI = 100_000n;
-
-function gweiText(wei: bigint): string {
-  return formatGwei(((wei + ROUND_WEI / 2n) / ROUND_WEI) * ROUND_WEI);
-}
-
 function medianText(values: readonly number[]): string | null {
   const median = percentileOf(values, 50);
   return median === null ? null : String(Math.round(median * 10) / 10);
+}
+
+/** A table for a chart: one row per moment, one column per line. Times in Unix seconds, oldest first. */
+interface Series {
+  readonly labels: readonly string[];
+  /** Decimal text; null where there is no value. */
+  readonly rows: readonly { readonly at: number; readonly values: readonly (string | null)[] }[];
+}
+
+/** `band`: of three columns, an area between the outer two and a line for the middle one. `lines`: one per column. */
+type Kind = 'band' | 'lines';
+
+/** A chart as a page places it. */
+interface Chart {
+  /** The prefix of its elements' ids; unique on the page. */
+  readonly id: string;
+  readonly title: string;
+  readonly unit: string;
+  readonly kind: Kind;
+  readonly series: Series;
+  /** The chart's content in a sentence, for readers who do not see the drawing. */
+  readonly summary: Html;
+}
+
+/**
+ * Renders a figure that contains its data as a table. Scripts draw the chart from the table, and again when it changes.
+ * Screen readers read the table. Without scripts the page shows a sketch of its lines.
+ */
+function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
+  const titleId = `${id}-title`;
+  return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}" id="${id}" aria-labelledby="${titleId}">
+<figcaption>
+<h3 id="${titleId}">${title}</h3>
+<div class="reading" id="${id}-summary" data-live>${summary}</div>
+</figcaption>
+<div class="plot" aria-hidden="true">${sketch(series, kind) ?? html`<p class="empty">Nothing yet.</p>`}</div>
+<details>
+<summary>The same as a table</summary>
+<div class="scroll" role="region" aria-labelledby="${titleId}" tabindex="0">
+<table class="figures">
+${renderHeads(['Time (UTC)', ...series.labels.map((label) => `${label}, ${unit}`)])}
+<tbody id="${id}-rows" data-live>${series.rows.map(rowOf)}</tbody>
+</table>
+</div>
+</details>
+</figure>`;
+}
+
+function rowOf({ at, values }: Series['rows'][number]): Html {
+  const cells = values.map((value) => html`<td>${value ?? '–'}</td>`);
+  return html`<tr><th scope="row">${showTimeOfDay(at)}</th>${cells}</tr>
+`;
 }
 
 const WIDTH = 600;
@@ -188,7 +208,7 @@ const HEIGHT = 160;
 const MARGIN = 12;
 
 /** Draws a series' lines as a small picture, for readers without scripts. A span without a value is a gap. */
-export function sketch({ rows, labels }: Series, kind: 'band' | 'lines'): Html | null {
+export function sketch({ rows, labels }: Series, kind: Kind): Html | null {
   const values = rows.flatMap((row) => row.values.flatMap((value) => (value === null ? [] : [Number(value)])));
   const [first, last] = [rows[0], rows.at(-1)];
   if (!first || !last || values.length === 0) return null;
@@ -208,7 +228,8 @@ export function sketch({ rows, labels }: Series, kind: 'band' | 'lines'): Html |
     const name = kind === 'band' && column !== 1 ? 'edge' : `line-${kind === 'band' ? 1 : (column % 5) + 1}`;
     return html`<path class="${name}" d="${path}"/>`;
   };
-  return html`<svg class="sketch" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none">${labels.map((_, column) => line(column))}</svg>`;
+  const lines = labels.map((_, column) => line(column));
+  return html`<svg class="sketch" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none">${lines}</svg>`;
 }
 
 function round(value: number): number {
@@ -217,13 +238,14 @@ function round(value: number): number {
 
 type SelfTest = Answers['/selftest'] | null;
 
-/** Renders the last runs as a row of marks, oldest first. Each mark has a text for readers who do not see its colour. */
+/** Renders the last runs as marks, oldest first. Each mark has a text for readers who do not see its colour. */
 export function renderStrip(selfTest: SelfTest): Html {
   const runs = [...(selfTest?.recent ?? [])].reverse();
-  return html`<ol class="strip" aria-label="Self-tests, oldest first">${runs.map(
-    ({ at, ok }) =>
-      html`<li class="${ok ? 'good' : 'bad'}"><span class="unseen">${showTimeOfDay(at)} ${ok ? 'passed' : 'failed'}</span></li>`,
-  )}</ol>`;
+  const marks = runs.map(({ at, ok }) => {
+    const [colour, result] = ok ? ['good', 'passed'] : ['bad', 'failed'];
+    return html`<li class="${colour}"><span class="unseen">${showTimeOfDay(at)} ${result}</span></li>`;
+  });
+  return html`<ol class="strip" aria-label="Self-tests, oldest first">${marks}</ol>`;
 }
 
 /** Renders the newest run as a sentence. */
@@ -231,35 +253,41 @@ export function renderLastRun(selfTest: SelfTest): Html {
   const run = selfTest?.recent[0];
   if (!selfTest || !run) return html`<p>No self-test has run yet.</p>`;
   const { runs, ok } = selfTest.last24h;
-  return html`<p><strong class="${run.ok ? 'good' : 'bad'}">${run.ok ? 'Passed' : 'Failed'}</strong> at ${showTime(run.at)} UTC${
+  const verdict = run.ok ? html`<strong class="good">Passed</strong>` : html`<strong class="bad">Failed</strong>`;
+  const bought =
     run.ok &&
     run.latencyMs !== null &&
-    html`: a call bought, settled and answered in ${showMeasure(run.latencyMs, 'ms')}`
-  }. ${run.notCharged && 'The call that must fail cost nothing. '}${`${ok} of ${runs} runs passed in the last 24 hours.`}</p>`;
+    html`: a call bought, settled and answered in ${showMeasure(run.latencyMs, 'ms')}`;
+  return html`<p>${verdict} at ${showTime(run.at)} UTC${bought}. \
+${run.notCharged && 'The call that must fail cost nothing. '}${ok} of ${runs} runs passed in the last 24 hours.</p>`;
 }
 
 /** Renders the last runs as a table, newest first. A settlement links to its transaction. */
 export function renderRuns(selfTest: SelfTest, transactionUrl: (hash: string) => string): Html | null {
   const runs = selfTest?.recent ?? [];
   if (runs.length === 0) return null;
-  return html`<div class="scroll" role="region" aria-label="Self-tests, newest first" tabindex="0"><table class="cards">
-<caption class="unseen">Self-tests, newest first</caption>
-<thead><tr><th scope="col">Began (UTC)</th><th scope="col">Result</th><th scope="col">Paid call</th><th scope="col">Failing call</th><th scope="col">Settlement</th></tr></thead>
-<tbody>${runs.map((run) => runRow(run, transactionUrl))}</tbody>
-</table></div>`;
-}
-
-function chargeOf(notCharged: boolean | null): string {
-  if (notCharged === null) return 'not seen';
-  return notCharged ? 'not charged' : 'charged';
+  return renderCards(
+    'Self-tests, newest first',
+    ['Began (UTC)', 'Result', 'Paid call', 'Failing call', 'Settlement'],
+    runs.map((run) => runRow(run, transactionUrl)),
+  );
 }
 
 function runRow(
   { at, ok, latencyMs, notCharged, transaction, reason }: SelfTestRun,
   url: (hash: string) => string,
 ): Html {
-  return html`<tr><th scope="row">${showTime(at)}</th><td class="${ok ? 'good' : 'bad loose'}">${ok ? 'passed' : `failed: ${reason ?? 'no reason given'}`}</td><td data-label="Paid call">${showMeasure(latencyMs, 'ms')}</td><td data-label="Failing call">${chargeOf(notCharged)}</td><td data-label="Settlement">${
+  return html`<tr><th scope="row">${showTime(at)}</th>\
+<td class="${ok ? 'good' : 'bad loose'}">${ok ? 'passed' : `failed: ${reason ?? 'no reason given'}`}</td>\
+<td data-label="Paid call">${showMeasure(latencyMs, 'ms')}</td>\
+<td data-label="Failing call">${chargeOf(notCharged)}</td>\
+<td data-label="Settlement">${
     transaction && html`<a href="${url(transaction)}" title="${transaction}"><code>${shortHash(transaction)}</code></a>`
   }</td></tr>
 `;
+}
+
+function chargeOf(notCharged: boolean | null): string {
+  if (notCharged === null) return 'not seen';
+  return notCharged ? 'not charged' : 'charged';
 }

@@ -15,17 +15,28 @@ import {
   quoteShell,
   termsOf,
 } from './examples.ts';
-import { type Html, html, renderCode, showLink, showMeasure, showNumber, showTime, UNKNOWN } from './html.ts';
+import {
+  type Html,
+  html,
+  renderCode,
+  renderHeads,
+  showLink,
+  showMeasure,
+  showNumber,
+  showTime,
+  UNKNOWN,
+} from './html.ts';
 import type { PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
-const DESCRIPTION =
-  'Search payable routes: our own, those that sellers listed here, and a third-party catalogue. List yours; it is called once an hour.';
+// `/market`, in the order of the page: the search with its results, what sellers listed, the form that submits a route.
+// Texts of sellers are untrusted: they are escaped, or quoted in code.
 
-/**
- * Renders `/market`: the search, the listings and the form that submits one. `isBad` is true when the search form has a fault; the page then shows
- * it.
- */
+const DESCRIPTION =
+  'Search payable routes: our own, those that sellers listed here, and a third-party catalogue. List yours; it is ' +
+  'called once an hour.';
+
+/** Renders `/market`. `isBad`: the search form has a fault, which the page shows. */
 export async function renderMarket(
   { discovery, market, config }: PageParts,
   query: Readonly<Record<string, unknown>>,
@@ -33,6 +44,10 @@ export async function renderMarket(
   const asked = readForm(query);
   const search = readSearch(asked);
   const faults = 'limit' in search ? [] : search;
+  const found =
+    'limit' in search
+      ? renderResults(await discovery.searchPage(search), asked, search, termsOf(config))
+      : html`<p class="bad" role="alert">The search has a fault. ${faults.map(faultText)}</p>`;
   const text = renderPage({
     site: siteOf(config),
     title: 'Market',
@@ -41,35 +56,23 @@ export async function renderMarket(
     scripts: ['submit.js', 'copy.js'],
     styles: ['market.css'],
     body: html`<h1>Market</h1>
-<p class="lead">Routes that can be paid for by the call on ${chainTitle(config.network)} (${config.network.caip2}): our own, those that sellers listed here, and a third-party catalogue.</p>
+<p class="lead">Routes that can be paid for by the call on ${chainTitle(config.network)} (${config.network.caip2}): \
+our own, those that sellers listed here, and a third-party catalogue.</p>
 <p class="onward"><a href="#listed">Listed by sellers</a> <a href="#submit">List a route of yours</a></p>
 <section aria-label="Search">
 ${renderSearchForm(asked, faults)}
-${'limit' in search ? renderResults(await discovery.searchPage(search), asked, search, termsOf(config)) : html`<p class="bad" role="alert">The search has a fault. ${faults.map(({ path, message }) => `${path}: ${message}. `)}</p>`}
+${found}
 </section>
 <section class="part" aria-labelledby="listed-title" id="listed">
 <header class="head"><h2 id="listed-title">Listed by sellers</h2><p><a href="/v1/market">as JSON</a></p></header>
-<p>Anyone may list a route. The service calls each route once an hour without paying. The route must answer 402 and be payable on this chain. One that takes Lightning alone is not listed, because each price here is in USDC. Sellers write the names and descriptions themselves.</p>
+<p>Anyone may list a route. The service calls each route once an hour without paying. The route must answer 402 and be \
+payable on this chain. One that takes Lightning alone is not listed, because each price here is in USDC. Sellers write \
+the names and descriptions themselves.</p>
 <div id="listings">${renderListings(market)}</div>
 </section>
 ${renderSubmit(config.publicOrigin)}`,
   });
   return { text, isBad: faults.length > 0 };
-}
-
-/** The form needs a script, because the route takes only JSON. Without scripts the page shows the equivalent command. */
-function renderSubmit(origin: string): Html {
-  return html`<section class="part" aria-labelledby="submit-title" id="submit">
-<header class="head"><h2 id="submit-title">List a route of yours</h2></header>
-<p>Enter its address. The service calls it at once, and lists its price and description.</p>
-<form class="form" id="submit-form" action="/v1/market" method="post" hidden>
-<p class="wide"><label for="url">Address of a priced route</label><input type="url" id="url" name="url" required maxlength="1000" placeholder="https://" autocomplete="off" aria-describedby="submit-result"></p>
-<p class="go"><button type="submit">List it</button></p>
-<p class="outcome" id="submit-result" role="status"></p>
-</form>
-<noscript><p>Without scripts, send it yourself:</p>
-<pre tabindex="0"><code>curl '${origin}/v1/market' -H 'content-type: application/json' -d '{ "url": "https://…" }'</code></pre></noscript>
-</section>`;
 }
 
 /** The form's values as they were typed. */
@@ -104,6 +107,8 @@ export function readSearch(asked: Asked): SearchParams | readonly ParameterError
   }
 }
 
+const faultText = ({ path, message }: ParameterError): string => `${path}: ${message}. `;
+
 /** Renders the form with its values and with the faults beside their fields. */
 export function renderSearchForm(asked: Asked, faults: readonly ParameterError[]): Html {
   const faultOf = (name: keyof Asked) => faults.find(({ path }) => path === name)?.message;
@@ -115,13 +120,19 @@ export function renderSearchForm(asked: Asked, faults: readonly ParameterError[]
     };
   };
   const [q, source, price] = [field('q'), field('source'), field('maxPriceUsd')];
+  const options = SOURCES.map((name) => {
+    const selected = name === asked.source && html` selected`;
+    return html`<option value="${name}"${selected}>${SOURCE_NAMES[name].toLowerCase()}</option>`;
+  });
   return html`<form class="form" action="/market" method="get" role="search" aria-label="Payable routes">
-<p class="wide"><label for="q">What do you need?</label><input type="search" id="q" name="q" value="${asked.q}" maxlength="200" placeholder="gas price, DNS records, Wikipedia …" autocomplete="off"${q.marks}>${q.note}</p>
-<p><label for="source">Sold by</label><select id="source" name="source"${source.marks}><option value="">anyone</option>${SOURCES.map(
-    (name) =>
-      html`<option value="${name}"${name === asked.source && html` selected`}>${SOURCE_NAMES[name].toLowerCase()}</option>`,
-  )}</select>${source.note}</p>
-<p><label for="maxPriceUsd">At most, USD</label><input id="maxPriceUsd" name="maxPriceUsd" value="${asked.maxPriceUsd}" inputmode="decimal" size="6" maxlength="30" autocomplete="off"${price.marks}>${price.note}</p>
+<p class="wide"><label for="q">What do you need?</label>\
+<input type="search" id="q" name="q" value="${asked.q}" maxlength="200" \
+placeholder="gas price, DNS records, Wikipedia …" autocomplete="off"${q.marks}>${q.note}</p>
+<p><label for="source">Sold by</label>\
+<select id="source" name="source"${source.marks}><option value="">anyone</option>${options}</select>${source.note}</p>
+<p><label for="maxPriceUsd">At most, USD</label>\
+<input id="maxPriceUsd" name="maxPriceUsd" value="${asked.maxPriceUsd}" inputmode="decimal" size="6" maxlength="30" \
+autocomplete="off"${price.marks}>${price.note}</p>
 <p class="go"><button type="submit">Search</button></p>
 </form>`;
 }
@@ -137,13 +148,16 @@ function renderResults({ result, total }: SearchPage, asked: Asked, params: Sear
     results.length === total
       ? showNumber(total)
       : `${showNumber(first)} to ${showNumber(params.offset + results.length)} of ${showNumber(total)}`;
-  return html`<p id="found" role="status">${range} of ${showNumber(all)} payable routes${words !== '' && html` for <q>${words}</q>`}, ${words === '' ? 'the cheapest first' : 'the best match first'}.</p>
-<ol class="results" start="${first}">${results.map((entry, at) => renderEntry(entry, `result-${first + at}`, terms))}</ol>
+  const order = words === '' ? ', the cheapest first' : html` for <q>${words}</q>, the best match first`;
+  const items = results.map((entry, at) => renderEntry(entry, `result-${first + at}`, terms));
+  return html`<p id="found" role="status">${range} of ${showNumber(all)} payable routes${order}.</p>
+<ol class="results" start="${first}">${items}</ol>
 ${renderLeafing(asked, params, total)}`;
 }
 
 function renderNothing(words: string, all: number): Html {
-  return html`<p id="found" role="status">Nothing sold here answers ${words === '' ? 'that' : html`<q>${words}</q>`}.</p>
+  const asked = words === '' ? 'that' : html`<q>${words}</q>`;
+  return html`<p id="found" role="status">Nothing sold here answers ${asked}.</p>
 <p><a href="/market">All ${showNumber(all)} payable routes</a></p>`;
 }
 
@@ -154,9 +168,9 @@ function renderLeafing(asked: Asked, { limit, offset }: SearchParams, total: num
     const query = new URLSearchParams(given).toString();
     return html`<a rel="${rel}" href="/market${query && `?${query}`}">${label}</a>`;
   };
-  const [before, after] = [offset > 0, offset + limit < total];
-  if (!before && !after) return null;
-  return html`<nav class="onward" aria-label="Pages of results">${before && link(Math.max(0, offset - limit), 'prev', 'Previous')} ${after && link(offset + limit, 'next', 'Next')}</nav>`;
+  const before = offset > 0 && link(Math.max(0, offset - limit), 'prev', 'Previous');
+  const after = offset + limit < total && link(offset + limit, 'next', 'Next');
+  return before || after ? html`<nav class="onward" aria-label="Pages of results">${before} ${after}</nav>` : null;
 }
 
 function renderEntry(entry: Entry, id: string, terms: ExampleTerms): Html {
@@ -185,33 +199,7 @@ ${callOf(entry, terms).map(({ language, note, code }) =>
 )}</details>`;
 }
 
-/** The most rows on the page. The JSON route has all. */
-const SHOWN = 100;
-
-/** Renders the listings of third parties, with the results of their calls. */
-function renderListings(market: Pick<Market, 'all'>): Html {
-  const all = market.all();
-  if (all.length === 0) return html`<p>Nothing is listed yet.</p>`;
-  const rest = all.length - SHOWN;
-  return html`<div class="scroll" role="region" aria-labelledby="listed-title" tabindex="0"><table class="listings">
-<thead><tr><th scope="col">Route</th><th scope="col">USD</th><th scope="col">Now</th><th scope="col">7 days</th><th scope="col">Median</th><th scope="col">Called (UTC)</th></tr></thead>
-<tbody>${all.slice(0, SHOWN).map(describeListing).map(rowOf)}</tbody>
-</table></div>
-${rest > 0 && html`<p>And ${showNumber(rest)} more in <a href="/v1/market?offset=${SHOWN}"><code>/v1/market</code></a>.</p>`}`;
-}
-
-function rowOf({ label, method, url, site, host, priceUsd, online, problem, ...calls }: ListingAnswer): Html {
-  const { uptime7d, calls7d, medianLatencyMs, checkedAt } = calls;
-  return html`<tr><th scope="row" class="route">${label} <small>${showLink(site, host)}</small><br><code class="address">${method} ${url}</code></th>
-<td class="number">${priceUsd}</td>
-<td>${online ? html`<span class="good">online</span>` : html`<span class="bad">offline</span>`}${problem && html` <small>${problem}</small>`}</td>
-<td>${uptime7d === null ? UNKNOWN : `${showNumber(uptime7d * 100)} % of ${showNumber(calls7d)}`}</td>
-<td>${showMeasure(medianLatencyMs, 'ms')}</td>
-<td>${showTime(checkedAt)}</td></tr>
-`;
-}
-
-/** How another seller's route is asked for its price and bought. Every text of the seller stays text: no quote ends, nothing is evaluated. */
+/** How another seller's route is asked for its price and bought. No text of the seller ends a quote or is evaluated. */
 export function callOf(entry: Entry, { network, asset }: ExampleTerms): CallExample[] {
   const url = exampleUrl(entry);
   const body = entry.method === 'POST' ? JSON.stringify(exampleBody(entry)) : null;
@@ -247,4 +235,52 @@ function exampleBody({ body, params }: Entry): unknown {
 function textOf(example: Entry['params'][number]['example']): string {
   if (example === null) return '';
   return typeof example === 'string' ? example : JSON.stringify(example);
+}
+
+/** The most rows on the page. The JSON route has all. */
+const SHOWN = 100;
+
+/** Renders the listings of third parties, with the results of their calls. */
+function renderListings(market: Pick<Market, 'all'>): Html {
+  const all = market.all();
+  if (all.length === 0) return html`<p>Nothing is listed yet.</p>`;
+  const rest = all.length - SHOWN;
+  const link = html`<a href="/v1/market?offset=${SHOWN}"><code>/v1/market</code></a>`;
+  const more = rest > 0 && html`<p>And ${showNumber(rest)} more in ${link}.</p>`;
+  return html`<div class="scroll" role="region" aria-labelledby="listed-title" tabindex="0"><table class="listings">
+${renderHeads(['Route', 'USD', 'Now', '7 days', 'Median', 'Called (UTC)'])}
+<tbody>${all.slice(0, SHOWN).map(describeListing).map(rowOf)}</tbody>
+</table></div>
+${more}`;
+}
+
+function rowOf({ label, method, url, site, host, priceUsd, online, problem, ...calls }: ListingAnswer): Html {
+  const { uptime7d, calls7d, medianLatencyMs, checkedAt } = calls;
+  const now = online ? html`<span class="good">online</span>` : html`<span class="bad">offline</span>`;
+  return html`<tr><th scope="row" class="route">${label} <small>${showLink(site, host)}</small><br>\
+<code class="address">${method} ${url}</code></th>
+<td class="number">${priceUsd}</td>
+<td>${now}${problem && html` <small>${problem}</small>`}</td>
+<td>${uptime7d === null ? UNKNOWN : `${showNumber(uptime7d * 100)} % of ${showNumber(calls7d)}`}</td>
+<td>${showMeasure(medianLatencyMs, 'ms')}</td>
+<td>${showTime(checkedAt)}</td></tr>
+`;
+}
+
+/** The form needs a script, because the route takes only JSON. Without scripts the page shows the command. */
+function renderSubmit(origin: string): Html {
+  return html`<section class="part" aria-labelledby="submit-title" id="submit">
+<header class="head"><h2 id="submit-title">List a route of yours</h2></header>
+<p>Enter its address. The service calls it at once, and lists its price and description.</p>
+<form class="form" id="submit-form" action="/v1/market" method="post" hidden>
+<p class="wide"><label for="url">Address of a priced route</label>\
+<input type="url" id="url" name="url" required maxlength="1000" placeholder="https://" autocomplete="off" \
+aria-describedby="submit-result"></p>
+<p class="go"><button type="submit">List it</button></p>
+<p class="outcome" id="submit-result" role="status"></p>
+</form>
+<noscript><p>Without scripts, send it yourself:</p>
+<pre tabindex="0"><code>curl '${origin}/v1/market' -H 'content-type: application/json' \
+-d '{ "url": "https://…" }'</code></pre></noscript>
+</section>`;
 }

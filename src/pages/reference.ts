@@ -3,11 +3,16 @@ import { type Encodable, encodeWhenAsked } from '../http/answers.ts';
 import { tagsWith } from '../http/openapi/text.ts';
 import { DEMO_BUYER_PATH, type DemoBuyer } from './demo-buyer.ts';
 import { callExamples, type ExampleTerms, termsOf } from './examples.ts';
-import { type Html, html, inlineCode, renderCode } from './html.ts';
+import { type Html, html, inlineCode, renderCode, renderHeads, renderPair } from './html.ts';
 import type { PagesNetwork } from './page-parts.ts';
 import { type Answer, type Document, type Operation, type Param, readDocument } from './reference-document.ts';
 import { encodePage, mountPage } from './send.ts';
 import { renderPage, type SiteSettings, siteOf } from './shell.ts';
+
+// `/docs`, the reference, drawn on the server from the OpenAPI document:
+// 1. it is made once; a search without scripts makes a page of its words;
+// 2. an operation is a form, code in three languages and its answers;
+// 3. notes say what holds for every route.
 
 /** What the reference is made of. */
 interface ReferenceDeps {
@@ -22,10 +27,7 @@ interface ReferenceDeps {
   document(): Promise<Document>;
 }
 
-/**
- * Mounts `/docs`: the reference, drawn on the server from the OpenAPI document. It is made and compressed once.
- * A search without scripts makes a page for its words alone.
- */
+/** Mounts `/docs`. The whole page is made and compressed once, a page for a search at each request. */
 export function mountReference(app: FastifyInstance, deps: ReferenceDeps): void {
   let made: Promise<{ operations: readonly Operation[]; whole: Encodable }> | null = null;
   const make = async () => {
@@ -66,6 +68,9 @@ function renderReference(
     .map((tag) => ({ ...tag, operations: found.filter((operation) => operation.tag === tag.name) }))
     .filter((group) => group.operations.length > 0);
   const context = contextOf(operations, terms);
+  const links = groups.map(({ name }) => html`<li><a href="#group-${name}">${name}</a></li>`);
+  const buyer = hasDemoBuyer && html` data-demo-buyer="${DEMO_BUYER_PATH}"`;
+  const forScripts = [buyer, chainForWallets(config.network)];
   return renderPage({
     site: siteOf(config),
     title: 'API reference',
@@ -75,18 +80,41 @@ function renderReference(
     styles: ['reference.css'],
     scripts: ['reference.js', 'copy.js'],
     body: html`<h1>API reference</h1>
-<p class="lead">Every route with its parameters, its answers and code that calls it. Free routes answer at once; a priced one says what it costs, and its terms are shown decoded.
+<p class="lead">Every route with its parameters, its answers and code that calls it. Free routes answer at once; a \
+priced one says what it costs, and its terms are shown decoded.
 The same for programs: <a href="/openapi.json">/openapi.json</a>; as text: <a href="/llms.txt">/llms.txt</a>.</p>
 ${renderMoney(config.network, hasDemoBuyer)}
 <form class="find" action="/docs" method="get" role="search" aria-label="Routes">
-<label for="find">Find a route</label><input type="search" id="find" name="q" value="${asked}" maxlength="${MAX_ASKED}" placeholder="wallet, dns, convert …" autocomplete="off"><button type="submit">Find</button>
+<label for="find">Find a route</label>\
+<input type="search" id="find" name="q" value="${asked}" maxlength="${MAX_ASKED}" placeholder="wallet, dns, convert …" \
+autocomplete="off"><button type="submit">Find</button>
 </form>
 <p id="found" role="status">${foundText(found.length, operations.length, asked)}</p>
-<nav aria-label="Groups of routes"><ul class="routes">${groups.map(({ name }) => html`<li><a href="#group-${name}">${name}</a></li>`)}<li><a href="#notes">paying, errors</a></li></ul></nav>
-<p id="reference-answer" class="unseen" role="status"${hasDemoBuyer && html` data-demo-buyer="${DEMO_BUYER_PATH}"`}${chainForWallets(config.network)}></p>
+<nav aria-label="Groups of routes"><ul class="routes">${links}<li><a href="#notes">paying, errors</a></li></ul></nav>
+<p id="reference-answer" class="unseen" role="status"${forScripts}></p>
 ${groups.map((group) => renderGroup(group, context))}
 ${renderNotes({ hasGateway: rails.gateway !== null })}`,
   });
+}
+
+/** The words of a search, in lower case. */
+function wordsIn(asked: string): string[] {
+  return asked
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== '');
+}
+
+/** Whether every word stands in what an operation is called, says and takes. The page's script compares the same text. */
+function isAskedFor(operation: Operation, words: readonly string[]): boolean {
+  const text = searchedText(operation);
+  return words.every((word) => text.includes(word));
+}
+
+/** Method, path, texts and parameters of an operation, and `free` where nothing is paid, in lower case. */
+function searchedText({ method, path, title, text, params, priceUsd }: Operation): string {
+  const cost = priceUsd === null ? ['free'] : [];
+  return [method, path, title, text, ...params.map(({ name }) => name), ...cost].join(' ').toLowerCase();
 }
 
 type Network = ReferenceDeps['config']['network'];
@@ -154,13 +182,13 @@ interface RenderContext {
   twinOf(operation: Operation): Operation | null;
 }
 
-/** Renders one operation: folded, a line with its path and price; opened, a form that calls it, code in three languages, and its answers. */
+/** Renders one operation: folded, a line with its path and price; opened, its form, code and answers. */
 function renderOperation(operation: Operation, context: RenderContext): Html {
   const { id, method, path, title, text, priceUsd } = operation;
   return html`<details class="op" id="${id}" data-find="${searchedText(operation)}">
-<summary><span class="method ${method.toLowerCase()}">${method}</span> <code class="path">${path}</code> <span class="op-title">${inlineCode(title)}</span>${
-    priceUsd !== null && html` <span class="op-price">${priceUsd} USD</span>`
-  }</summary>
+<summary><span class="method ${method.toLowerCase()}">${method}</span> <code class="path">${path}</code> \
+<span class="op-title">${inlineCode(title)}</span>\
+${priceUsd !== null && html` <span class="op-price">${priceUsd} USD</span>`}</summary>
 <div class="op-body">
 ${text && html`<p>${inlineCode(text)}</p>`}
 ${renderForm(operation)}
@@ -176,18 +204,20 @@ ${renderAnswers(operation, context)}
 }
 
 /**
- * A form that works without scripts for a GET without path parameters: the browser opens its answer, of a priced one the 402. With scripts the answer
- * is shown below it.
+ * A form that works without scripts for a GET without path parameters: the browser opens its answer, of a priced one the
+ * 402. With scripts the answer is shown below it.
  */
 function renderForm({ id, method, path, priceUsd, params, body }: Operation): Html {
   const isPlain = method === 'GET' && !path.includes('{');
   const price = priceUsd !== null && html` data-price="${priceUsd}"`;
-  return html`<form class="try" data-path="${path}" data-try="${method}"${price}${isPlain ? html` action="${path}" method="get"` : html` hidden`}>
+  const target = isPlain ? html` action="${path}" method="get"` : html` hidden`;
+  const field =
+    body !== null &&
+    html`<p class="wide"><label for="${id}-body">JSON body</label>\
+<textarea id="${id}-body" name="body" rows="4" spellcheck="false">${body}</textarea></p>`;
+  return html`<form class="try" data-path="${path}" data-try="${method}"${price}${target}>
 ${params.map((param) => renderParam(id, param))}
-${
-  body !== null &&
-  html`<p class="wide"><label for="${id}-body">JSON body</label><textarea id="${id}-body" name="body" rows="4" spellcheck="false">${body}</textarea></p>`
-}
+${field}
 <p class="go"><button type="submit">Try it</button></p>
 <div class="outcome" hidden></div>
 </form>`;
@@ -195,86 +225,83 @@ ${
 
 function renderParam(operation: string, { name, isRequired, text, example, choices, isInteger }: Param): Html {
   const id = `${operation}-${name}`;
-  const shared = html`id="${id}" name="${name}" aria-describedby="${id}-text"${isRequired && html` required`}${
-    // A browser without scripts would send it empty, which is a fault. The script enables it.
-    example === '' && html` disabled data-enable`
-  }`;
+  // A browser without scripts would send an empty field, which is a fault. The script enables it.
+  const state = [isRequired && html` required`, example === '' && html` disabled data-enable`];
+  const shared = html`id="${id}" name="${name}" aria-describedby="${id}-text"${state}`;
+  const options = choices.map((choice) => html`<option${choice === example && html` selected`}>${choice}</option>`);
   const field =
     choices.length > 0
-      ? html`<select ${shared}>${!isRequired && html`<option value=""></option>`}${choices.map(
-          (choice) => html`<option${choice === example && html` selected`}>${choice}</option>`,
-        )}</select>`
-      : html`<input ${shared} value="${example}"${isInteger && html` inputmode="numeric"`} autocomplete="off" spellcheck="false">`;
-  return html`<p><label for="${id}"><code>${name}</code>${isRequired && html` <span class="required">required</span>`}</label>${field}<small id="${id}-text">${inlineCode(text)}</small></p>
+      ? html`<select ${shared}>${!isRequired && html`<option value=""></option>`}${options}</select>`
+      : html`<input ${shared} value="${example}"${isInteger && html` inputmode="numeric"`} autocomplete="off" \
+spellcheck="false">`;
+  const required = isRequired && html` <span class="required">required</span>`;
+  return html`<p><label for="${id}"><code>${name}</code>${required}</label>${field}\
+<small id="${id}-text">${inlineCode(text)}</small></p>
 `;
 }
 
 function renderAnswers(operation: Operation, context: RenderContext): Html {
   const twin = context.twinOf(operation);
-  const [good, others] = [
-    operation.answers.filter(({ status }) => status.startsWith('2')),
-    operation.answers.filter(({ status }) => !status.startsWith('2')),
-  ];
-  return html`${good.map((answer) =>
+  const isGood = ({ status }: Answer): boolean => status.startsWith('2');
+  const good = operation.answers.filter(isGood).map((answer) =>
     twin
-      ? html`<p><strong>${answer.status}</strong> The same answer as <a href="/docs#${twin.id}"><code>${twin.path}</code></a>.</p>`
+      ? html`<p><strong>${answer.status}</strong> The same answer as \
+<a href="/docs#${twin.id}"><code>${twin.path}</code></a>.</p>`
       : renderGood(operation, answer),
-  )}
-${others.length > 0 && html`<dl class="statuses">${others.map(({ status, text }) => html`<div><dt>${status}</dt><dd>${inlineCode(text)}</dd></div>`)}</dl>`}`;
+  );
+  const others = operation.answers
+    .filter((answer) => !isGood(answer))
+    .map(({ status, text }) => renderPair(status, inlineCode(text)));
+  return html`${good}
+${others.length > 0 && html`<dl class="statuses">${others}</dl>`}`;
 }
 
-function renderGood({ id }: Operation, { status, text, fields, example }: Answer): Html {
+function renderGood({ id }: Operation, { status, text, fields, example: code }: Answer): Html {
+  const rows = fields.map(
+    (field) =>
+      html`<tr><th scope="row"><code>${field.name}</code></th><td>${field.type}</td><td>${inlineCode(field.text)}</td></tr>
+`,
+  );
   return html`<p><strong>${status}</strong> ${inlineCode(text)}</p>
 ${
   fields.length > 0 &&
   html`<div class="scroll" role="region" aria-label="Fields of the answer ${status}" tabindex="0"><table class="fields">
-<thead><tr><th scope="col">Field</th><th scope="col">Type</th><th scope="col">Meaning</th></tr></thead>
-<tbody>${fields.map(
-    (field) =>
-      html`<tr><th scope="row"><code>${field.name}</code></th><td>${field.type}</td><td>${inlineCode(field.text)}</td></tr>
-`,
-  )}</tbody></table></div>`
+${renderHeads(['Field', 'Type', 'Meaning'])}
+<tbody>${rows}</tbody></table></div>`
 }
-${example !== null && renderCode({ id: `${id}-answer-${status}`, title: 'Example', note: 'an answer', code: example, level: 5 })}`;
+${code !== null && renderCode({ id: `${id}-answer-${status}`, title: 'Example', note: 'an answer', code, level: 5 })}`;
 }
 
-/** Renders what holds for every route: how a payment is made and for how long it may be valid, what is never charged, and the form of errors. */
+/** Renders what holds for every route: how a payment is made, how long it may be valid, what errors say. */
 function renderNotes({ hasGateway }: { readonly hasGateway: boolean }): Html {
   return html`<section class="group" id="notes" aria-labelledby="notes-title">
 <h2 id="notes-title">Paying and errors</h2>
 <h3>A paid call</h3>
-<p>A priced route answers 402. Its header <code>PAYMENT-REQUIRED</code> (base64 of JSON) says what to pay to whom. A client signs an authorization for exactly that amount,
-which costs no gas, and repeats the request with <code>PAYMENT-SIGNATURE</code>. The answer has the receipt in <code>PAYMENT-RESPONSE</code>.
-A payment is settled only after the answer exists. An error says in <code>charged</code> whether the payment was taken (below). A 402 took nothing for its request.</p>
+<p>A priced route answers 402. Its header <code>PAYMENT-REQUIRED</code> (base64 of JSON) says what to pay to whom. A \
+client signs an authorization for exactly that amount,
+which costs no gas, and repeats the request with <code>PAYMENT-SIGNATURE</code>. The answer has the receipt in \
+<code>PAYMENT-RESPONSE</code>.
+A payment is settled only after the answer exists. An error says in <code>charged</code> whether the payment was taken \
+(below). A 402 took nothing for its request.</p>
 <h3 id="validity">How long a payment may be valid</h3>
-<p>A requirement’s <code>maxTimeoutSeconds</code> is the longest time for which an authorization may be valid. On USDC routes it is 604900: a week and 100 seconds. Over Lightning it is the invoice’s 300 seconds.
-${hasGateway ? 'A payment from a deposit in Circle’s Gateway needs the week.' : 'A payment from a deposit in Circle’s Gateway would need the week. This service does not offer the Gateway now, and keeps the number, so that a client’s settings hold either way.'}
-The stock client signs for the whole of it. A client may sign for less; ten minutes are enough, and the wallet button of this page signs for ten minutes.
-A payment whose call failed before the settlement can be presented again until it expires, for any call of the same price. After a settlement that moved no money it pays for the same call alone.</p>
+<p>A requirement’s <code>maxTimeoutSeconds</code> is the longest time for which an authorization may be valid. On USDC \
+routes it is 604900: a week and 100 seconds. Over Lightning it is the invoice’s 300 seconds.
+A payment from a deposit in Circle’s Gateway ${hasGateway ? 'needs the week.' : NO_GATEWAY}
+The stock client signs for the whole of it. A client may sign for less; ten minutes are enough, and the wallet button of \
+this page signs for ten minutes.
+A payment whose call failed before the settlement can be presented again until it expires, for any call of the same \
+price. After a settlement that moved no money it pays for the same call alone.</p>
 <h3>Errors</h3>
-<p>Every error is a problem document (RFC 9457), except a 402 outside <code>/v1/mpp</code>: <code>detail</code> says what to do, <code>code</code> is stable and meant for programs, and <code>charged</code> says whether money moved:
-<code>false</code>, <code>true</code> or <code>"unknown"</code>. Present the same payment again where it is unknown; nothing is paid twice.</p>
+<p>Every error is a problem document (RFC 9457), except a 402 outside <code>/v1/mpp</code>: <code>detail</code> says what \
+to do, <code>code</code> is stable and meant for programs, and <code>charged</code> says whether money moved:
+<code>false</code>, <code>true</code> or <code>"unknown"</code>. Present the same payment again where it is unknown; \
+nothing is paid twice.</p>
 <h3>Receipts</h3>
-<p>Open <code>/v1/payments/</code> with a payment’s transaction, nonce or payment hash in a browser: the page says what became of it and how to prove it.</p>
+<p>Open <code>/v1/payments/</code> with a payment’s transaction, nonce or payment hash in a browser: the page says what \
+became of it and how to prove it.</p>
 </section>`;
 }
 
-/** The words of a search, in lower case. */
-function wordsIn(asked: string): string[] {
-  return asked
-    .toLowerCase()
-    .split(/\s+/)
-    .filter((word) => word !== '');
-}
-
-/** Whether every word stands in what an operation is called, says and takes. The page's script compares the same text. */
-function isAskedFor(operation: Operation, words: readonly string[]): boolean {
-  const text = searchedText(operation);
-  return words.every((word) => text.includes(word));
-}
-
-/** Method, path, texts and parameters of an operation, and `free` where nothing is paid, in lower case. */
-function searchedText({ method, path, title, text, params, priceUsd }: Operation): string {
-  const cost = priceUsd === null ? ['free'] : [];
-  return [method, path, title, text, ...params.map(({ name }) => name), ...cost].join(' ').toLowerCase();
-}
+const NO_GATEWAY =
+  'would need the week. This service does not offer the Gateway now, and keeps the number, so that a client’s settings ' +
+  'hold either way.';

@@ -188,13 +188,14 @@ const RAILS: Readonly<
 
 function renderLag(health: Health): Html {
   const { freshness, readings, thresholds } = health ?? {};
-  const worst = [showMeasure(thresholds?.lagBlocks, 'blocks'), showMeasure(thresholds?.lagSeconds, 's')];
+  const blocks = showMeasure(thresholds?.lagBlocks, 'blocks');
+  const seconds = showMeasure(thresholds?.lagSeconds, 's');
   const stalled = showMeasure(thresholds?.stalledSeconds, 's');
   const moved = showMeasure(readings?.headMovedSecondsAgo, 's ago');
   return html`<dl class="pairs">
 ${renderPair('Head of the chain', freshness?.head ?? UNKNOWN)}
 ${renderPair('Collected up to', freshness?.collected ?? UNKNOWN)}
-${renderPair('Behind', html`${behindText(readings)} <small>bad above ${worst[0]} or ${worst[1]}</small>`)}
+${renderPair('Behind', html`${behindText(readings)} <small>bad above ${blocks} or ${seconds}</small>`)}
 ${renderPair('Head moved', html`${moved} <small>bad above ${stalled}</small>`)}
 ${renderPair('Past blocks collected', showMeasure(readings && readings.windowCollected * 100, '%'))}
 </dl>`;
@@ -217,8 +218,8 @@ function renderRails(checks: State['checks'] | null, { outcomeOf }: PageParts['r
       .map(([name, { ok, detail }]) => {
         const outcome = outcomeOf(name);
         const state = ok ? 'good' : isStarting && outcome?.okAtMs == null ? 'starting' : 'bad';
-        return html`<tr><th scope="row" class="part-name">${partName(name)}</th><td class="${state}">${STATES[state]}</td>\
-${renderTimes(outcome)}<td class="loose" data-label="Detail">${detail}</td></tr>
+        return html`<tr><th scope="row" class="part-name">${partName(name)}</th>\
+<td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}<td class="loose" data-label="Detail">${detail}</td></tr>
 `;
       }),
   );
