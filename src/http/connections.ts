@@ -18,7 +18,7 @@ import { createRequestIds } from './server-options.ts';
 
 /** How many connections may be open. 0 is off. */
 interface ConnectionLimits {
-  /** Of one client (an IPv4 address or an IPv6 /64), and at most its share of the total. A /48 may have four times as many. */
+  /** Of one client (IPv4 address or IPv6 /64), at most its share of the total. A /48 may have four times as many. */
   readonly perClient: number;
   /** Of all clients. Null: as many as the process may open files, less a reserve. */
   readonly most: number | null;

@@ -70,7 +70,7 @@ null.`,
   return `${sections.join('\n\n')}\n`;
 }
 
-/** The requirement of the dearest USDC route, the ceiling with which a client can buy any. Undefined when none is sold. */
+/** The requirement of the dearest USDC route: with it as ceiling a client can buy any. Undefined when none is sold. */
 export function dearestRequirement(
   catalogue: readonly Endpoint<never>[],
   requirementOf: RequirementOf,
@@ -129,8 +129,8 @@ export function createPriceList(options: Described & { readonly nowSeconds: numb
 }
 
 /**
- * The answer of `GET /.well-known/x402`: the USDC routes in the form of a facilitator's list of resources, and a list of
- * addresses for older crawlers. The drafts are not final; only the 402 of a route is binding.
+ * The answer of `GET /.well-known/x402`: the USDC routes in the form of a facilitator's list, and a list of addresses
+ * for older crawlers. The drafts are not final; only the 402 of a route is binding.
  */
 export function createWellKnown({
   catalogue,

@@ -90,7 +90,7 @@ const ALLOWED = [
   'Last-Event-ID',
 ].join(', ');
 
-/** The additional headers of a preflight. Every OPTIONS counts as one and passes no gate: a browser cannot pay with it. */
+/** More headers of a preflight. Every OPTIONS counts as one and passes no gate: a browser cannot pay with it. */
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, HEAD, POST',
   'access-control-allow-headers': ALLOWED,
@@ -131,7 +131,7 @@ interface Path {
 
 /**
  * Watches the routes that are mounted from now on. Returns the refusal of a request that no route answers: 405 with
- * `Allow` where its path answers other methods, null where no route has its path. `onRefused` is told the path's pattern.
+ * `Allow` where its path answers other methods, null where no route has it. `onRefused` is told the path's pattern.
  * The framework's router knows a path under its own methods only. So all patterns also stand in a second router with
  * the same options, made for the first such request. A route for each of the 33 methods that Node parses took a tenth
  * of a start.

@@ -13,8 +13,8 @@ import { pathOf } from './problems.ts';
 
 /**
  * A new registry with Node's default metrics, which all registries of the process share. The service's own metrics are
- * in its registry only, so two services in one process do not collide. Each reading of one registry begins the time anew
- * over which the event loop's lag is measured.
+ * in its registry only, so two services in one process do not collide. Each reading of one registry begins anew the
+ * time over which the event loop's lag is measured.
  */
 export function createMetrics(): Registry {
   return Registry.merge([processRegistry()]);

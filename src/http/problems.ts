@@ -13,7 +13,7 @@ import { AppError, type Charged, NotFound, type ParameterError } from '../errors
 /** Media type of every error body (RFC 9457). */
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
-/** The members of an error body, as sent. `code` is stable and meant for programs; `charged` says whether money moved. */
+/** An error body, as sent. `code` is stable and meant for programs; `charged` says whether money moved. */
 interface Problem {
   type: string;
   title: string;
@@ -125,8 +125,8 @@ export function sendProblem(
 }
 
 /**
- * Turns any error into an AppError. The framework's client errors get our codes. Anything else becomes a 500 without its
- * cause, because messages of bugs may reveal internals; the log has the cause.
+ * Turns any error into an AppError. The framework's client errors get our codes. Anything else becomes a 500 without
+ * its cause, because messages of bugs may reveal internals; the log has the cause.
  */
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
@@ -165,7 +165,7 @@ function fieldsOf(error: unknown): { code: string; statusCode: number } {
   };
 }
 
-/** Answers a URL that cannot be decoded. It fails before routing and no hook has run: the common headers are set here. */
+/** Answers a URL that cannot be decoded. It fails before routing and all hooks: the common headers are set here. */
 export function answerBeforeRouting(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'x-request-id': request.id, ...NOSNIFF, ...CORS_HEADERS });
   sendProblem(request, reply, asAppError(error));
@@ -183,9 +183,9 @@ interface RawErrorOptions {
 }
 
 /**
- * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection. It writes nothing
- * while an earlier request of the connection is unanswered: the client would read the refusal as the answer to that
- * request, which may be a paid one.
+ * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection. It writes
+ * nothing while an earlier request of the connection is unanswered: the client would read the refusal as the answer to
+ * that request, which may be a paid one.
  */
 export function createClientErrorHandler({ log, nextId }: RawErrorOptions) {
   return (error: Error & { code?: string }, socket: Socket): void => {

@@ -15,8 +15,8 @@ interface RateLimitOptions {
 }
 
 /**
- * Creates the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After` above
- * the limit. It is synchronous, over one Map: @fastify/rate-limit does this through promises, at about twice the cost
+ * Creates the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After`
+ * above the limit. It is synchronous, over one Map: @fastify/rate-limit uses promises, at about twice the cost
  * (figures in README.md beside this). With trusted proxies `request.ip` is the client's address that they report.
  */
 export function createRateLimit(options: RateLimitOptions): onRequestHookHandler {

@@ -7,10 +7,10 @@ import { isForwarded, isLoopback } from '../lib/limits/client.ts';
 export const DEMO_BUYER_PATH = '/demo/sign';
 
 const MAX_BODY_BYTES = 16 * 1024;
-/** Names under which only this machine reaches the service. A page that was opened under another name may be a third party's, by DNS rebinding. */
+/** Names that always mean this machine. A page under another name may be a third party's, by DNS rebinding. */
 const LOCAL_NAMES: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
-/** What a requirement must say to be signed. Other members are ignored. */
+/** What is read of a requirement. Other members are ignored. */
 const body = z.object({
   accepted: z.object({
     scheme: z.string(),
@@ -37,13 +37,13 @@ interface DemoBuyerDeps {
 }
 
 /**
- * Mounts the demo's buyer, which signs a payment for a page of this service. Mounts nothing where no buyer is configured. A buyer can be configured
- * for play money alone.
- * It signs one thing: a transfer of a price of ours, from the buyer to our seller, in our chain's USDC. So a third party who reached it could only buy our
- * answers with worthless coins. To keep third parties out all the same, a request is refused unless
+ * Mounts the demo's buyer, which signs a payment for a page of this service. It can be configured for play money alone;
+ * without one nothing is mounted. It signs only a transfer of a price of ours, from the buyer to our seller, in our
+ * chain's USDC: a third party who reached it could only buy our answers with worthless coins. To keep third parties out
+ * all the same, a request is refused unless
  * 1. it comes from this machine, and not through a proxy. Where `TRUSTED_PROXIES` is set, every request is refused;
  * 2. it was sent to a name of this machine, so that no other name leads here (DNS rebinding);
- * 3. a page of this very origin sent it, so that no other site's page can (the CORS headers of every answer would let it read the signature).
+ * 3. a page of this very origin sent it. The CORS headers of every answer would let another site read the signature.
  */
 export function mountDemoBuyer(app: FastifyInstance, { config, demoBuyer, prices }: DemoBuyerDeps): void {
   if (demoBuyer === null) return;
@@ -63,7 +63,8 @@ export function mountDemoBuyer(app: FastifyInstance, { config, demoBuyer, prices
 const NOT_HERE = new AppError(
   403,
   'demo_buyer_refused',
-  'The demo’s buyer pays only for a page that was opened on the machine of the demo, at http://127.0.0.1 or http://localhost. Pay with a wallet, or with npm run pay.',
+  'The demo’s buyer pays only for a page that was opened on the machine of the demo, at http://127.0.0.1 or ' +
+    'http://localhost. Pay with a wallet, or with npm run pay.',
 );
 
 /** A browser sends `Origin` with every POST of a page; it names the page's own origin, whatever the page does. */

@@ -2,6 +2,8 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import type { Operation } from './reference-document.ts';
 
+// The code that pages show, and that the README shows too: how a call is paid for, how any operation is called.
+
 /** The network and token of payments in the examples. */
 export interface ExampleTerms {
   /** Scheme, host and port; or a `${…}` expression that reads them from the environment. */
@@ -10,7 +12,6 @@ export interface ExampleTerms {
   readonly asset: string;
 }
 
-/** The terms of this service. */
 export function termsOf({
   publicOrigin: origin,
   network: { caip2: network, usdc: asset },
@@ -19,16 +20,6 @@ export function termsOf({
   readonly network: { readonly caip2: string; readonly usdc: string };
 }): ExampleTerms {
   return { origin, network, asset };
-}
-
-/** What is bought. */
-interface Purchase extends Pick<ExampleTerms, 'network' | 'asset'> {
-  /** The address as an expression of TypeScript: `` `${origin}/…` ``, or what `quoteScript` gives. */
-  readonly target: string;
-  /** The ceiling of one payment, in base units. */
-  readonly maxAmount: string;
-  /** Further arguments of `fetch`, with the comma before them. */
-  readonly init?: string;
 }
 
 /** The call that the examples buy. */
@@ -42,10 +33,7 @@ export interface ExampleCall {
 /** A request that each of our chains can answer: the wallet of the USDC contract. */
 const WALLET = '/chain/wallet';
 
-/**
- * The call of the examples among the routes that are sold in USDC: the wallet of the USDC contract, else the first
- * route with its own example. Null where no route is.
- */
+/** The call of the examples: the wallet of the USDC contract, else the first route's own example. Null without one. */
 export function exampleCall(catalogue: readonly Endpoint<never>[], asset: string): ExampleCall | null {
   const sold = entriesOn(catalogue, 'paid');
   const shown = sold.find(({ path }) => path === WALLET) ?? sold[0];
@@ -53,6 +41,62 @@ export function exampleCall(catalogue: readonly Endpoint<never>[], asset: string
   const query = new URLSearchParams(shown.path === WALLET ? { address: asset } : shown.example.params);
   const dearest = sold.reduce((most, { price }) => (price && price.units > most ? price.units : most), 0n);
   return { path: `${pathOn(shown, 'paid')}${query.size > 0 ? `?${query}` : ''}`, ceiling: String(dearest) };
+}
+
+/** Ten lines that pay for a call with the stock client and print answer and transaction. The README shows them too. */
+export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path, ceiling }: ExampleCall): string {
+  return buyInTypeScript({ network, asset, target: `\`${origin}${path}\``, maxAmount: ceiling });
+}
+
+/** What is bought. */
+interface Purchase extends Pick<ExampleTerms, 'network' | 'asset'> {
+  /** The address as an expression of TypeScript: `` `${origin}/…` ``, or what `quoteScript` gives. */
+  readonly target: string;
+  /** The ceiling of one payment, in base units. */
+  readonly maxAmount: string;
+  /** Further arguments of `fetch`, with the comma before them. */
+  readonly init?: string;
+}
+
+/** Those ten lines for any call. They say which variable of the environment is missing. */
+export function buyInTypeScript({ network, asset, target, maxAmount, init = '' }: Purchase): string {
+  const needed = ['BUYER_PRIVATE_KEY', ...(target.includes('process.env.ORIGIN') ? ['ORIGIN'] : [])];
+  const names = needed.map(quoteScript).join(', ');
+  return `import { x402Client } from '@x402/core/client';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment } from '@x402/fetch';
+import { privateKeyToAccount } from 'viem/accounts';
+for (const name of [${names}]) if (!process.env[name]) throw new Error(\`\${name} is not set\`);
+const asset = { network: '${network}', asset: '${asset}', maxAmountPerPayment: '${maxAmount}' } as const;
+const client = new x402Client().register('${network}', new ExactEvmScheme(\
+privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as \`0x\${string}\`)));
+const pay = wrapFetchWithPayment(fetch, client.setSpendControls({ allowedAssets: [asset] }));
+const answer = await pay(${target}${init});
+console.log(answer.status, await answer.json(), \
+JSON.parse(atob(answer.headers.get('PAYMENT-RESPONSE') ?? btoa('{}'))).transaction);
+`;
+}
+
+/** One line of shell that prints the terms of a 402. */
+export function askWithCurl({ origin }: ExampleTerms, { path }: ExampleCall): string {
+  return askAtWithCurl(`${origin}${path}`);
+}
+
+/** `more` are further arguments, with the space before them. */
+export function askAtWithCurl(url: string, more = ''): string {
+  return `curl -sD- -o /dev/null ${quoteShell(url)}${more} |
+  grep -i '^payment-required:' | cut -d' ' -f2 | tr -d '\\r' | base64 -d
+`;
+}
+
+/** Reads a free route with Python's standard library. */
+export function readInPython({ origin }: ExampleTerms): string {
+  return `import json, urllib.request
+
+with urllib.request.urlopen('${origin}/v1/fees') as answer:
+    fees = json.load(answer)
+print(fees['baseFee']['gwei'], 'gwei at block', fees['baseFee']['block'])
+`;
 }
 
 /** Text as a quoted string of the shell. A third party's text cannot end it. */
@@ -73,67 +117,11 @@ export function quoteScript(text: string): string {
   return `'${text.replace(/[\\'\n\r\u2028\u2029]/g, (character) => escapes[character] ?? '')}'`;
 }
 
-/** Ten lines that pay for a call with the stock client and print the answer and the transaction. The README shows the same lines. */
-export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path, ceiling }: ExampleCall): string {
-  return buyInTypeScript({ network, asset, target: `\`${origin}${path}\``, maxAmount: ceiling });
-}
-
-/** Ten lines for any call. They say which variable of the environment is missing. */
-export function buyInTypeScript({ network, asset, target, maxAmount, init = '' }: Purchase): string {
-  const needed = ['BUYER_PRIVATE_KEY', ...(target.includes('process.env.ORIGIN') ? ['ORIGIN'] : [])];
-  const names = needed.map(quoteScript).join(', ');
-  return `import { x402Client } from '@x402/core/client';
-import { ExactEvmScheme } from '@x402/evm/exact/client';
-import { wrapFetchWithPayment } from '@x402/fetch';
-import { privateKeyToAccount } from 'viem/accounts';
-for (const name of [${names}]) if (!process.env[name]) throw new Error(\`\${name} is not set\`);
-const asset = { network: '${network}', asset: '${asset}', maxAmountPerPayment: '${maxAmount}' } as const;
-const client = new x402Client().register('${network}', new ExactEvmScheme(privateKeyToAccount(process.env.BUYER_PRIVATE_KEY as \`0x\${string}\`)));
-const pay = wrapFetchWithPayment(fetch, client.setSpendControls({ allowedAssets: [asset] }));
-const answer = await pay(${target}${init});
-console.log(answer.status, await answer.json(), JSON.parse(atob(answer.headers.get('PAYMENT-RESPONSE') ?? btoa('{}'))).transaction);
-`;
-}
-
-/** One line of shell that prints the terms of a 402. */
-export function askWithCurl({ origin }: ExampleTerms, { path }: ExampleCall): string {
-  return askAtWithCurl(`${origin}${path}`);
-}
-
-/** The same for any call. `more` are further arguments, with the space before them. */
-export function askAtWithCurl(url: string, more = ''): string {
-  return `curl -sD- -o /dev/null ${quoteShell(url)}${more} |
-  grep -i '^payment-required:' | cut -d' ' -f2 | tr -d '\\r' | base64 -d
-`;
-}
-
-/** Reads a free route with Python's standard library. */
-export function readInPython({ origin }: ExampleTerms): string {
-  return `import json, urllib.request
-
-with urllib.request.urlopen('${origin}/v1/fees') as answer:
-    fees = json.load(answer)
-print(fees['baseFee']['gwei'], 'gwei at block', fees['baseFee']['block'])
-`;
-}
-
-/** Code that calls an operation, in one language. */
+/** Code that calls an operation, in one language, with a note about what it does. */
 export interface CallExample {
   readonly language: 'curl' | 'TypeScript' | 'Python';
-  /** What the code does. */
   readonly note: string;
   readonly code: string;
-}
-
-/** The path and query of a call with the operation's examples. Parameters without an example are left out. */
-function exampleTarget({ path, params }: Pick<Operation, 'path' | 'params'>): string {
-  const query = new URLSearchParams();
-  let target = path;
-  for (const { name, place, example } of params) {
-    if (place === 'path') target = target.replace(`{${name}}`, encodeURIComponent(example));
-    else if (example !== '') query.append(name, example);
-  }
-  return query.size === 0 ? target : `${target}?${query}`;
 }
 
 /** How an operation is called with its example parameters. */
@@ -143,6 +131,17 @@ export function callExamples(operation: Operation, terms: ExampleTerms): CallExa
   if (operation.tag === 'mpp') return overMpp(url, operation, terms);
   if (operation.priceUsd !== null) return inUsdc(url, operation, terms);
   return operation.method === 'POST' ? posted(url, operation.body ?? '{}') : free(url);
+}
+
+/** Path and query with the operation's examples. A parameter without one is left out. */
+function exampleTarget({ path, params }: Pick<Operation, 'path' | 'params'>): string {
+  const query = new URLSearchParams();
+  let target = path;
+  for (const { name, place, example } of params) {
+    if (place === 'path') target = target.replace(`{${name}}`, encodeURIComponent(example));
+    else if (example !== '') query.append(name, example);
+  }
+  return query.size === 0 ? target : `${target}?${query}`;
 }
 
 function free(url: string): CallExample[] {
@@ -171,7 +170,8 @@ function posted(url: string, body: string): CallExample[] {
     {
       language: 'curl',
       note: 'no payment, no key',
-      code: `curl -s ${quoteShell(url)} -H 'accept: ${accept}' -H 'content-type: application/json' -d ${quoteShell(body)}\n`,
+      code: `curl -s ${quoteShell(url)} -H 'accept: ${accept}' -H 'content-type: application/json' \
+-d ${quoteShell(body)}\n`,
     },
     {
       language: 'TypeScript',
@@ -236,7 +236,10 @@ function overLightning(url: string): CallExample[] {
     {
       language: 'curl',
       note: 'makes the answer and asks for its invoice',
-      code: `curl -s ${quoteShell(url)}\n\n# NWC_PAYER='nostr+walletconnect://…' npm run -s pay -- ${quoteShell(url)}\n`,
+      code: `curl -s ${quoteShell(url)}
+
+# NWC_PAYER='nostr+walletconnect://…' npm run -s pay -- ${quoteShell(url)}
+`,
     },
     {
       language: 'TypeScript',

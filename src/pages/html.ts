@@ -142,7 +142,7 @@ export function highlight(code: string): Html {
   return html`${parts}${code.slice(end)}`;
 }
 
-/** Matches quoted text and keywords of the languages that pages show. Everything else stays plain. */
+/** Matches quoted text and keywords of the languages that pages show. */
 const TOKENS =
   /(?<text>'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|(?<word>\b(?:import|from|const|await|new|as|with|curl|grep|cut|tr|base64)\b)/g;
 

@@ -12,11 +12,7 @@ import type { DemoBuyer } from './demo-buyer.ts';
 import type { Document } from './reference-document.ts';
 import type { SiteSettings } from './shell.ts';
 
-/** The state of one part of the service, with its own description. */
-interface Check {
-  readonly ok: boolean;
-  readonly detail?: string;
-}
+// What pages are made of: the dependencies, and the free routes' answers that they show.
 
 /** The chain as pages describe it: for wallets, and for links to an explorer. */
 export interface PagesNetwork extends NamedChain {
@@ -55,12 +51,13 @@ export interface PagesDeps<S> {
   readonly settled: SettledSource;
   /** The rail whose payers sign for a contract. */
   readonly settledOn: (contract: Uint8Array) => RailSum['rail'];
-  /** The checks; the names of those for which paid calls cannot be served now; the names of further ways to pay in USDC. */
   readonly readiness: {
     (): Promise<{
+      /** The checks for which paid calls cannot be served now. */
       readonly failing: readonly string[];
+      /** The checks of further ways to pay in USDC. */
       readonly ways: readonly string[];
-      readonly checks: Readonly<Record<string, Check>>;
+      readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail?: string }>>;
     }>;
     /** When a check held and failed last in this process; null before it was read. */
     outcomeOf(name: string): Outcome | null;
@@ -69,18 +66,22 @@ export interface PagesDeps<S> {
   upstreams(): readonly Outcome[];
 }
 
-/** The same for a single page, with `read` instead of the sources. */
+/** The data of the charts, which the collector and the probe keep. */
+export interface ChartSource {
+  /** Base fees in wei since `from` (Unix seconds), oldest first, in spans of `stepSeconds`. */
+  feeSteps(
+    from: number,
+    stepSeconds: number,
+  ): readonly ({ readonly at: number } & Readonly<Record<'minBaseFee' | 'avgBaseFee' | 'maxBaseFee', bigint>>)[];
+  /** Probe results since `sinceMs` (Unix milliseconds), oldest first. No latency: it did not answer. */
+  probes(endpoint: string, sinceMs: number): readonly { readonly atMs: number; readonly latencyMs: number | null }[];
+}
+
+/** What one page gets: `read` in place of the sources. */
 export interface PageParts extends Omit<PagesDeps<never>, 'sources' | 'log'> {
   readonly read: ReadAnswer;
   /** When this process began to serve pages, in Unix milliseconds. */
   readonly startedAtMs: number;
-}
-
-interface Freshness {
-  readonly head: number | null;
-  readonly collected: number | null;
-  readonly lagBlocks: number | null;
-  readonly lagSeconds: number | null;
 }
 
 /** One self-test run. Times in Unix seconds. */
@@ -93,7 +94,7 @@ export interface SelfTestRun {
   readonly reason: string | null;
 }
 
-/** The parts of the free routes' answers that pages show, by path below `/v1`. Each endpoint declares its whole answer. */
+/** The parts of free answers that pages show, by path below `/v1`. Each endpoint declares its whole answer. */
 export interface Answers {
   readonly '/fees': {
     readonly baseFee: { readonly gwei: string; readonly block: number };
@@ -120,7 +121,7 @@ export interface Answers {
     readonly readings: Readonly<
       Record<'headMovedSecondsAgo' | 'headCheckedSecondsAgo' | 'lagBlocks' | 'lagSeconds', number | null>
     > & { readonly windowCollected: number };
-    readonly freshness: Freshness;
+    readonly freshness: Readonly<Record<'head' | 'collected' | 'lagBlocks' | 'lagSeconds', number | null>>;
   };
   readonly '/selftest': {
     readonly note: string;
@@ -132,12 +133,9 @@ export interface Answers {
 /** Returns a free route's current answer. Null when the route fails, so that a page can show the rest. */
 type ReadAnswer = <P extends keyof Answers>(path: P) => Promise<Answers[P] | null>;
 
-interface AnswersDeps<S> {
-  readonly config: { readonly handlerTimeoutMs: number };
-  readonly catalogue: readonly Endpoint<S>[];
-  readonly sources: S;
-  readonly log: { warn(fields: object, message: string): void };
-}
+type AnswersDeps<S> = Pick<PagesDeps<S>, 'catalogue' | 'sources' | 'log'> & {
+  readonly config: Pick<PagesDeps<S>['config'], 'handlerTimeoutMs'>;
+};
 
 /** Runs free endpoints for pages, with default parameters. So a page and the API show the same data. */
 export function createReadAnswer<S>({ config, catalogue, sources, log }: AnswersDeps<S>): ReadAnswer {
@@ -153,26 +151,4 @@ export function createReadAnswer<S>({ config, catalogue, sources, log }: Answers
       return null;
     }
   };
-}
-
-/** Base fees of a short time span, in wei. */
-interface FeeStep {
-  readonly at: number;
-  readonly minBaseFee: bigint;
-  readonly avgBaseFee: bigint;
-  readonly maxBaseFee: bigint;
-}
-
-/** One result of an RPC endpoint; `null` latency when it did not answer. */
-interface Probe {
-  readonly atMs: number;
-  readonly latencyMs: number | null;
-}
-
-/** The data of the charts, which the collector and the probe keep. */
-export interface ChartSource {
-  /** Base fees since `from` (Unix seconds), oldest first, in spans of `stepSeconds`. */
-  feeSteps(from: number, stepSeconds: number): readonly FeeStep[];
-  /** Probe results since `sinceMs` (Unix milliseconds), oldest first. */
-  probes(endpoint: string, sinceMs: number): readonly Probe[];
 }

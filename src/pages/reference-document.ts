@@ -1,6 +1,8 @@
 import { followReference } from '../lib/untrusted.ts';
 
-/** A parameter of an operation, with an example that the operation accepts. Empty when a parameter that may be absent has none. */
+// The OpenAPI document as the reference shows it: operations with their parameters, answers and examples.
+
+/** A parameter of an operation, with an example that the operation accepts; empty where an optional one has none. */
 export interface Param {
   readonly name: string;
   readonly place: 'path' | 'query';
@@ -21,6 +23,13 @@ export interface Answer {
   readonly example: string | null;
 }
 
+/** One member of an answer. `name` is a path: `records.A[].ttl`. */
+interface Field {
+  readonly name: string;
+  readonly type: string;
+  readonly text: string;
+}
+
 /** One operation of the OpenAPI document, as the reference shows it. */
 export interface Operation {
   readonly id: string;
@@ -35,6 +44,15 @@ export interface Operation {
   /** An example of the JSON body; null when the operation takes none. */
   readonly body: string | null;
   readonly answers: readonly Answer[];
+}
+
+/** The parts of an OpenAPI document that the reference shows. */
+export interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly components?: {
+    readonly schemas?: Readonly<Record<string, unknown>>;
+    readonly responses?: Readonly<Record<string, unknown>>;
+  };
 }
 
 interface RawOperation {
@@ -66,14 +84,25 @@ type Content = Readonly<
   >
 >;
 
-/** The parts of an OpenAPI document that the reference shows. */
-export interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  readonly components?: {
-    readonly schemas?: Readonly<Record<string, unknown>>;
-    readonly responses?: Readonly<Record<string, unknown>>;
-  };
+/** The parts of JSON Schema that our document uses. */
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly example?: unknown;
+  readonly examples?: readonly unknown[];
 }
+
+/** Follows a reference within the document. One that leads nowhere gives an empty object. */
+type Resolve = <T extends object>(part: T) => T;
 
 /** Reads every operation, in the document's order. */
 export function readDocument(document: Document): Operation[] {
@@ -100,11 +129,6 @@ function readOperation(path: string, method: string, raw: RawOperation, resolve:
       readAnswer(status, resolve(response), resolve),
     ),
   };
-}
-
-/** The document's own example of a body, or one made of its members' examples. */
-function bodyExample({ example, examples = {}, schema = {} }: Content[string], resolve: Resolve): unknown {
-  return example ?? Object.values(examples)[0]?.value ?? exampleOf(resolve(schema), resolve);
 }
 
 /** Headers are left out: the clients of the payment protocols send them. */
@@ -138,16 +162,9 @@ function readAnswer(
     status,
     text: description,
     // All problems have one shape, which the page explains once.
-    fields: isGood && media?.schema ? readFields(media.schema, resolve) : [],
+    fields: isGood && media?.schema ? membersOf(media.schema, '', 0, resolve) : [],
     example: isGood && example !== undefined ? JSON.stringify(example, null, 2) : null,
   };
-}
-
-/** One member of an answer. `name` is a path: `records.A[].ttl`. */
-interface Field {
-  readonly name: string;
-  readonly type: string;
-  readonly text: string;
 }
 
 /** Members of members that are shown. Answers nest no deeper. */
@@ -156,10 +173,6 @@ const MAX_DEPTH = 4;
 const MAX_VALUES = 8;
 
 /** The members of an answer, those of nested objects and lists included, in the schema's order. */
-function readFields(schema: Schema, resolve: Resolve): Field[] {
-  return membersOf(schema, '', 0, resolve);
-}
-
 function membersOf(given: Schema, prefix: string, depth: number, resolve: Resolve): Field[] {
   const schema = formOf(given, resolve);
   if (depth > MAX_DEPTH) return [];
@@ -190,25 +203,10 @@ function typeOf(given: Schema, resolve: Resolve): string {
   return [schema.type ?? 'any'].flat().join(' or ');
 }
 
-/** The parts of JSON Schema that our document uses. */
-interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly default?: unknown;
-  readonly example?: unknown;
-  readonly examples?: readonly unknown[];
+/** The document's own example of a body, or one made of its members' examples. */
+function bodyExample({ example, examples = {}, schema = {} }: Content[string], resolve: Resolve): unknown {
+  return example ?? Object.values(examples)[0]?.value ?? exampleOf(resolve(schema), resolve);
 }
-
-/** Follows a reference within the document. One that leads nowhere gives an empty object. */
-type Resolve = <T extends object>(part: T) => T;
 
 /** An example of a value: the schema's own, or one that is made of the examples of its required members. */
 function exampleOf(schema: Schema, resolve: Resolve): unknown {

@@ -105,7 +105,7 @@ function wordsIn(asked: string): string[] {
     .filter((word) => word !== '');
 }
 
-/** Whether every word stands in what an operation is called, says and takes. The page's script compares the same text. */
+/** Whether every word stands in what an operation is called, says and takes. The page's script compares that too. */
 function isAskedFor(operation: Operation, words: readonly string[]): boolean {
   const text = searchedText(operation);
   return words.every((word) => text.includes(word));
@@ -178,7 +178,7 @@ const SOLD_ELSEWHERE = /^\/v1\/(lightning|mpp)\//;
 /** What the rendering of an operation needs beside it. */
 interface RenderContext {
   readonly terms: ExampleTerms;
-  /** The operation under `/v1/paid` that has the same answer as one under `/v1/lightning` or `/v1/mpp`; null for any other. */
+  /** The operation under `/v1/paid` that answers as one under `/v1/lightning` or `/v1/mpp`; null for any other. */
   twinOf(operation: Operation): Operation | null;
 }
 
@@ -203,10 +203,7 @@ ${renderAnswers(operation, context)}
 `;
 }
 
-/**
- * A form that works without scripts for a GET without path parameters: the browser opens its answer, of a priced one the
- * 402. With scripts the answer is shown below it.
- */
+/** A form. Without scripts it works for a GET without path parameters: the browser opens the answer, or the 402. */
 function renderForm({ id, method, path, priceUsd, params, body }: Operation): Html {
   const isPlain = method === 'GET' && !path.includes('{');
   const price = priceUsd !== null && html` data-price="${priceUsd}"`;
@@ -259,7 +256,8 @@ ${others.length > 0 && html`<dl class="statuses">${others}</dl>`}`;
 function renderGood({ id }: Operation, { status, text, fields, example: code }: Answer): Html {
   const rows = fields.map(
     (field) =>
-      html`<tr><th scope="row"><code>${field.name}</code></th><td>${field.type}</td><td>${inlineCode(field.text)}</td></tr>
+      html`<tr><th scope="row"><code>${field.name}</code></th><td>${field.type}</td>\
+<td>${inlineCode(field.text)}</td></tr>
 `,
   );
   return html`<p><strong>${status}</strong> ${inlineCode(text)}</p>
@@ -287,21 +285,21 @@ A payment is settled only after the answer exists. An error says in <code>charge
 <p>A requirement’s <code>maxTimeoutSeconds</code> is the longest time for which an authorization may be valid. On USDC \
 routes it is 604900: a week and 100 seconds. Over Lightning it is the invoice’s 300 seconds.
 A payment from a deposit in Circle’s Gateway ${hasGateway ? 'needs the week.' : NO_GATEWAY}
-The stock client signs for the whole of it. A client may sign for less; ten minutes are enough, and the wallet button of \
-this page signs for ten minutes.
+The stock client signs for the whole of it. A client may sign for less; ten minutes are enough, and the wallet button \
+of this page signs for ten minutes.
 A payment whose call failed before the settlement can be presented again until it expires, for any call of the same \
 price. After a settlement that moved no money it pays for the same call alone.</p>
 <h3>Errors</h3>
-<p>Every error is a problem document (RFC 9457), except a 402 outside <code>/v1/mpp</code>: <code>detail</code> says what \
-to do, <code>code</code> is stable and meant for programs, and <code>charged</code> says whether money moved:
+<p>Every error is a problem document (RFC 9457), except a 402 outside <code>/v1/mpp</code>: <code>detail</code> says \
+what to do, <code>code</code> is stable and meant for programs, and <code>charged</code> says whether money moved:
 <code>false</code>, <code>true</code> or <code>"unknown"</code>. Present the same payment again where it is unknown; \
 nothing is paid twice.</p>
 <h3>Receipts</h3>
-<p>Open <code>/v1/payments/</code> with a payment’s transaction, nonce or payment hash in a browser: the page says what \
-became of it and how to prove it.</p>
+<p>Open <code>/v1/payments/</code> with a payment’s transaction, nonce or payment hash in a browser: the page says \
+what became of it and how to prove it.</p>
 </section>`;
 }
 
 const NO_GATEWAY =
-  'would need the week. This service does not offer the Gateway now, and keeps the number, so that a client’s settings ' +
-  'hold either way.';
+  'would need the week. This service does not offer the Gateway now, and keeps the number, so that a client’s ' +
+  'settings hold either way.';

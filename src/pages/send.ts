@@ -6,36 +6,128 @@ import { type Encoded, encode, encodeWhenAsked, sendEncoded } from '../http/answ
 import type { Clock } from '../lib/clock.ts';
 import { findAsset } from './shell.ts';
 
-/** One year, the longest time that caches use. */
-const FOREVER = 'public, max-age=31536000, immutable';
-/** Caches may keep it but must revalidate it; the answer is then often 304. */
-const ASK_AGAIN = 'no-cache';
+// How pages and their files are sent: each with the headers that protect it, pages kept for a second, files for long.
 
-/** Sends a page, or 304 when the client has it already. */
-function sendPage(request: FastifyRequest, reply: FastifyReply, page: string | Encoded): void {
-  sendEncoded(request, reply.headers(PAGE_HEADERS), typeof page === 'string' ? encodePage(page) : page, ASK_AGAIN);
+const METHODS = ['GET', 'HEAD'];
+const HTML_TYPE = 'text/html; charset=utf-8';
+
+/** A page that is the same for all readers is sent again for this long: they cost one page a second. */
+const KEEP_MS = 1000;
+
+/** Makes a page at most once per second, and one at a time. After a failure the next request tries again. */
+export function keepPage(clock: Clock, make: () => Promise<string>): () => Promise<Encoded> {
+  let kept: { readonly until: number; readonly page: Promise<Encoded> } | null = null;
+  return () => {
+    const now = clock.nowMs();
+    if (kept !== null && now < kept.until) return kept.page;
+    const page = make().then(encodePage);
+    const mine = { until: now + KEEP_MS, page };
+    kept = mine;
+    page.catch(() => {
+      if (kept === mine) kept = null;
+    });
+    return page;
+  };
 }
 
 /** Sends a page that depends on this request alone and is another document for programs. */
 export function sendOnce(reply: FastifyReply, page: string): FastifyReply {
-  const headers = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store', vary: 'accept' };
+  const headers = { 'content-type': HTML_TYPE, 'cache-control': 'no-store', vary: 'accept' };
   return reply.headers({ ...PAGE_HEADERS, ...headers }).send(page);
 }
 
 /** Encodes a page once, to be sent many times. */
 export function encodePage(text: string): Encoded {
-  return encode(text, 'text/html; charset=utf-8');
+  return encode(text, HTML_TYPE);
 }
 
-/** Sends an asset. Its path names its version, so it may be cached for ever. */
-function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Encoded): void {
-  sendEncoded(request, reply.headers(PAGE_HEADERS), asset, FOREVER);
+/** Caches may keep a page but must revalidate it; the answer is then often 304. */
+const ASK_AGAIN = 'no-cache';
+
+/** Mounts a page for GET and HEAD. `make` may set a status. Its error is answered with a problem, as on any route. */
+export function mountPage(
+  app: FastifyInstance,
+  url: string,
+  make: (request: FastifyRequest, reply: FastifyReply) => Promise<string | Encoded> | string | Encoded,
+): void {
+  app.route({
+    method: METHODS,
+    url,
+    handler: async (request, reply) => {
+      const page = await make(request, reply);
+      sendEncoded(request, reply.headers(PAGE_HEADERS), typeof page === 'string' ? encodePage(page) : page, ASK_AGAIN);
+      return reply;
+    },
+  });
+  if (url === '/') return;
+  // People type the slash, and other pages link with it.
+  app.route({
+    method: METHODS,
+    url: `${url}/`,
+    handler: (request, reply) => reply.redirect(`${url}${queryOf(request.raw.url ?? '')}`, 308),
+  });
+}
+
+function queryOf(target: string): string {
+  const at = target.indexOf('?');
+  return at < 0 ? '' : target.slice(at);
+}
+
+/** One year, the longest time that caches use. An asset's path names its version. */
+const FOREVER = 'public, max-age=31536000, immutable';
+
+/** Mounts every asset of the pages. */
+export function mountAssets(app: FastifyInstance): void {
+  app.route<{ Params: { file: string } }>({
+    method: METHODS,
+    url: '/assets/:file',
+    handler: async (request, reply) => {
+      const asset = await findAsset(`/assets/${request.params.file}`);
+      if (asset === undefined) throw new NotFound('There is no such asset; a page names those that are.');
+      sendEncoded(request, reply.headers(PAGE_HEADERS), asset, FOREVER);
+      return reply;
+    },
+  });
+}
+
+const FOLDER = join(import.meta.dirname, 'assets');
+/** A day, in seconds: these files have no version in their names. */
+const CACHE = 'public, max-age=86400';
+
+/** Crawlers may read pages and documents. A priced route would make an answer or an invoice for them. */
+const ROBOTS = `User-agent: *
+Disallow: /v1/paid/
+Disallow: /v1/lightning/
+Disallow: /v1/mpp/
+Disallow: /v1/payments/
+Disallow: /facilitator/
+Disallow: /mcp
+`;
+
+/** Mounts the files that browsers, crawlers and link previews ask for by name. */
+export function mountSiteFiles(app: FastifyInstance): void {
+  const files: readonly [url: string, bytes: Buffer, contentType: string][] = [
+    ['/favicon.ico', readFileSync(join(FOLDER, 'favicon.ico')), 'image/x-icon'],
+    ['/preview.png', readFileSync(join(FOLDER, 'preview.png')), 'image/png'],
+    ['/robots.txt', Buffer.from(ROBOTS), 'text/plain; charset=utf-8'],
+  ];
+  for (const [url, bytes, contentType] of files) {
+    const file = encodeWhenAsked(bytes, contentType);
+    app.route({
+      method: METHODS,
+      url,
+      handler: async (request, reply) => {
+        sendEncoded(request, reply.headers(PAGE_HEADERS), await file.encoded(), CACHE);
+        return reply;
+      },
+    });
+  }
 }
 
 /**
- * The content security policy of our pages: own scripts, styles and images, and requests to the own origin.
- * No inline script or style exists, so none is allowed. So a third party's text could not run anything even if it became markup.
- * Charts set styles through the DOM, which the policy does not cover.
+ * The content security policy of our pages: own scripts, styles and images, and requests to the own origin. No inline
+ * script or style is allowed, so a third party's text could run nothing even if it became markup. Charts set styles
+ * through the DOM, which the policy does not cover.
  */
 const POLICY = [
   "default-src 'none'",
@@ -56,101 +148,3 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'cross-origin-opener-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
 };
-
-/** How long a page that is the same for all readers is sent again. So any number of readers cost one page per second. */
-const KEEP_MS = 1000;
-
-/** Makes a page at most once per second, and one at a time. After a failure the next request tries again. */
-export function keepPage(clock: Clock, make: () => Promise<string>): () => Promise<Encoded> {
-  let kept: { readonly until: number; readonly page: Promise<Encoded> } | null = null;
-  return () => {
-    const now = clock.nowMs();
-    if (kept !== null && now < kept.until) return kept.page;
-    const page = make().then(encodePage);
-    const mine = { until: now + KEEP_MS, page };
-    kept = mine;
-    page.catch(() => {
-      if (kept === mine) kept = null;
-    });
-    return page;
-  };
-}
-
-const METHODS = ['GET', 'HEAD'];
-
-/** Mounts a page for GET and HEAD. `make` may set a status. An error in `make` is answered with a problem, like on any other route. */
-export function mountPage(
-  app: FastifyInstance,
-  url: string,
-  make: (request: FastifyRequest, reply: FastifyReply) => Promise<string | Encoded> | string | Encoded,
-): void {
-  app.route({
-    method: METHODS,
-    url,
-    handler: async (request, reply) => {
-      sendPage(request, reply, await make(request, reply));
-      return reply;
-    },
-  });
-  if (url === '/') return;
-  // People type the slash, and other pages link with it.
-  app.route({
-    method: METHODS,
-    url: `${url}/`,
-    handler: (request, reply) => reply.redirect(`${url}${queryOf(request.raw.url ?? '')}`, 308),
-  });
-}
-
-function queryOf(target: string): string {
-  const at = target.indexOf('?');
-  return at < 0 ? '' : target.slice(at);
-}
-
-/** Mounts every asset of the pages. */
-export function mountAssets(app: FastifyInstance): void {
-  const url = '/assets/:file';
-  app.route<{ Params: { file: string } }>({
-    method: METHODS,
-    url,
-    handler: async (request, reply) => {
-      const asset = await findAsset(`/assets/${request.params.file}`);
-      if (asset === undefined) throw new NotFound('There is no such asset; a page names those that are.');
-      sendAsset(request, reply, asset);
-      return reply;
-    },
-  });
-}
-
-const FOLDER = join(import.meta.dirname, 'assets');
-/** A day, in seconds: these files have no version in their names. */
-const CACHE = 'public, max-age=86400';
-
-/** Crawlers may read pages and documents. Asking a priced route makes an answer or an invoice, which is not for them. */
-const ROBOTS = `User-agent: *
-Disallow: /v1/paid/
-Disallow: /v1/lightning/
-Disallow: /v1/mpp/
-Disallow: /v1/payments/
-Disallow: /facilitator/
-Disallow: /mcp
-`;
-
-/** Mounts the files that browsers, crawlers and link previews ask for by name. */
-export function mountSiteFiles(app: FastifyInstance): void {
-  const files: readonly [url: string, bytes: Buffer, contentType: string][] = [
-    ['/favicon.ico', readFileSync(join(FOLDER, 'favicon.ico')), 'image/x-icon'],
-    ['/preview.png', readFileSync(join(FOLDER, 'preview.png')), 'image/png'],
-    ['/robots.txt', Buffer.from(ROBOTS), 'text/plain; charset=utf-8'],
-  ];
-  for (const [url, bytes, contentType] of files) {
-    const file = encodeWhenAsked(bytes, contentType);
-    app.route({
-      method: ['GET', 'HEAD'],
-      url,
-      handler: async (request, reply) => {
-        sendEncoded(request, reply.headers(PAGE_HEADERS), await file.encoded(), CACHE);
-        return reply;
-      },
-    });
-  }
-}

@@ -5,6 +5,8 @@ import { type Encodable, type Encoded, encodeWhenAsked } from '../http/answers.t
 import type { NamedChain } from '../lib/service.ts';
 import { type Html, html, markupOf } from './html.ts';
 
+// The frame that all pages share, and the assets that it names: each path has a hash of its bytes.
+
 /** A page's content, as its renderer gives it. */
 interface Page {
   readonly site: Site;
@@ -15,21 +17,11 @@ interface Page {
   readonly body: Html;
   /** One sentence for search engines, and for those who link to the page. */
   readonly description?: string;
-  /** Names of assets, in the order in which they run after the page was parsed. `uplot.js` is a plain script; all others are modules. */
+  /** Names of assets, in the order in which they run after the page was parsed. */
   readonly scripts?: readonly string[];
   /** Names of assets besides the common `pages.css`. */
   readonly styles?: readonly string[];
 }
-
-const NAVIGATION: readonly { path: string; label: string }[] = [
-  { path: '/', label: 'Overview' },
-  { path: '/market', label: 'Market' },
-  { path: '/docs', label: 'Reference' },
-  { path: '/status', label: 'Status' },
-];
-
-/** Libraries that define a global variable. */
-const PLAIN_SCRIPTS = new Set(['uplot.js']);
 
 /** Renders a whole page: the shared frame around `body`. */
 export function renderPage({ site, title, path, body, description, scripts = [], styles = [] }: Page): string {
@@ -65,6 +57,9 @@ ${renderFooter(site)}
   return markupOf(page);
 }
 
+/** Libraries that define a global variable. All other scripts are modules. */
+const PLAIN_SCRIPTS = new Set(['uplot.js']);
+
 function scriptOf(name: string): Html {
   const src = assetPath(name);
   return PLAIN_SCRIPTS.has(name)
@@ -74,12 +69,20 @@ function scriptOf(name: string): Html {
 `;
 }
 
+const NAVIGATION: readonly { path: string; label: string }[] = [
+  { path: '/', label: 'Overview' },
+  { path: '/market', label: 'Market' },
+  { path: '/docs', label: 'Reference' },
+  { path: '/status', label: 'Status' },
+];
+
 function linkOf({ path, label }: { path: string; label: string }, current: string): Html {
   const mark = path === current && html` aria-current="page"`;
   return html`<li><a href="${path}"${mark}>${label}</a></li>`;
 }
 
-const PLAY_MONEY = html`<p class="ribbon"><strong>Demo, play money.</strong> This chain runs on one machine, and its coins are worth nothing.</p>
+const PLAY_MONEY = html`<p class="ribbon"><strong>Demo, play money.</strong> This chain runs on one machine, and its \
+coins are worth nothing.</p>
 `;
 
 /** What search engines and those who link to a page show of it. */
@@ -131,7 +134,7 @@ export interface SiteSettings {
   readonly site: { readonly sourceUrl: string | null; readonly termsUrl: string | null };
 }
 
-/** What pages say about a service with these settings. Without the operator's own terms they link to the service's page. */
+/** What pages say about a service. Without the operator's own terms they link to the service's page. */
 export function siteOf({ publicOrigin: origin, network: chain, web, site }: SiteSettings): Site {
   const { sourceUrl, termsUrl } = site;
   return { chain, origin, sourceUrl, termsUrl: termsUrl ?? '/terms', contactUrl: web.contactUrl };
@@ -172,9 +175,8 @@ export async function findAsset(path: string): Promise<Encoded | undefined> {
 }
 
 /**
- * The path of an asset, which contains a hash of its bytes. Throws for an unknown name, so that no page has a dead link.
- * A file is read once. The scripts that it imports are read first, because its imports must name their hashes.
- * So a cached script never loads another version of its neighbour.
+ * The path of an asset. Throws for an unknown name, so that no page has a dead link. A file is read once, after the
+ * scripts that it imports, because it must name their hashes: so a cached script never loads another version of one.
  */
 export function assetPath(name: string): string {
   const known = byName.get(name);

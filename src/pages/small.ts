@@ -43,12 +43,13 @@ ${renderCode({ id: 'receipt-curl', title: 'curl', note: 'the same for programs',
 function renderPayment(payment: FoundPayment, { network }: SiteSettings): Html {
   const { rail, protocol, state, transaction, block, at, explorerUrl } = payment;
   const isUsdc = rail === 'usdc';
+  const paidIn = isUsdc ? `in USDC on ${network.name}` : 'in bitcoin over Lightning';
   return html`<section class="payment" aria-label="Payment">
 <dl>
 ${renderPair('Amount', html`<strong>${amountOf(payment)}</strong>`)}
 ${renderPair('State', html`<strong>${state}</strong>. ${STATES[state]}`)}
 ${renderPair('Time', html`${showTime(at)} UTC`)}
-${renderPair('Paid', [isUsdc ? `in USDC on ${network.name}` : 'in bitcoin over Lightning', protocol && ` by ${protocol}`])}
+${renderPair('Paid', [paidIn, protocol && ` by ${protocol}`])}
 ${renderPair(isUsdc ? 'Transaction' : 'Payment hash', transaction ? linked(transaction, explorerUrl) : UNKNOWN)}
 ${isUsdc && renderPair('Block', block ?? UNKNOWN)}
 </dl>
@@ -63,11 +64,11 @@ const STATES: Readonly<Record<FoundPayment['state'], string>> = {
   settled: 'The payment was taken, and its answer was sold.',
   unknown: 'It is not known yet whether the payment was taken. Present the same payment again: nothing is paid twice.',
   failed:
-    'The service’s settlement moved no money. Until the payment expires, a third party that has seen it may still be able ' +
-    'to send it. Present the same payment again before you sign another.',
+    'The service’s settlement moved no money. Until the payment expires, a third party that has seen it may still be ' +
+    'able to send it. Present the same payment again before you sign another.',
   claimed:
-    'The proof was taken. If its answer has not reached you, present the same proof again to the seller that you paid. ' +
-    'An answer is kept for a limited time.',
+    'The proof was taken. If its answer has not reached you, present the same proof again to the seller that you ' +
+    'paid. An answer is kept for a limited time.',
   delivered: 'The payment arrived, and its answer was delivered.',
 };
 
@@ -83,7 +84,7 @@ function linked(transaction: string, explorerUrl: string | null): Html {
   return html`<code>${explorerUrl ? showLink(explorerUrl, transaction) : transaction}</code>`;
 }
 
-/** The proofs of payments. A transfer of the token has a transaction in a block; a Gateway transfer and a voucher none. */
+/** The proofs of payments. Only a transfer of the token has a transaction in a block. */
 function proofInUsdc(payments: readonly FoundPayment[]): Html {
   const settled = payments.filter(({ state }) => state === 'settled');
   const onChain = settled.filter(({ transaction, block }) => transaction?.startsWith('0x') && block !== null);
@@ -94,9 +95,9 @@ ${settled.length < payments.length && html`<p>A payment in USDC that is not sett
 
 const PROOF_ON_CHAIN = html`<p>A payment with a transaction and a block stands on the chain. Its transaction has the \
 event <code>AuthorizationUsed</code> of the USDC contract with the payer’s address and the payment’s nonce, and after it
-<code>Transfer</code> from the payer: to the seller over exactly the amount, or, where the payment put a deposit into a \
-payment channel, to the channel’s contract. Anyone can read both, in the explorer or from any node. Only the payer can \
-sign with that address:
+<code>Transfer</code> from the payer: to the seller over exactly the amount, or, where the payment put a deposit into \
+a payment channel, to the channel’s contract. Anyone can read both, in the explorer or from any node. Only the payer \
+can sign with that address:
 a message signed with it proves who paid. The receipt that came with the answer names the same transaction.</p>`;
 
 const PROOF_WITHOUT_EVENT = html`<p>A payment without a block has no event of its own on the chain. Circle’s Gateway \
@@ -104,9 +105,9 @@ pays from a deposit: the transfer’s id stands above, or the transaction of the
 A voucher of a payment channel has no transaction: the seller claims the channel’s vouchers later, many in one \
 transaction. The receipt that came with the answer, and the payer’s signature, are the proof of both.</p>`;
 
-const PROOF_IN_BITCOIN = html`<p>The invoice’s preimage shows that it was paid, not by whom: the seller’s node and every \
-node on the way of the payment know it too. Its SHA-256 is the payment hash above, and the seller’s node signed that hash \
-in the invoice with the amount:
+const PROOF_IN_BITCOIN = html`<p>The invoice’s preimage shows that it was paid, not by whom: the seller’s node and \
+every node on the way of the payment know it too. Its SHA-256 is the payment hash above, and the seller’s node signed \
+that hash in the invoice with the amount:
 <code>printf PREIMAGE | xxd -r -p | sha256sum</code>. Show the preimage only when the answer was delivered: who has it \
 can present the payment.</p>`;
 
@@ -140,15 +141,15 @@ reached its buyer is kept for up to 7 days.</p>
 <p>A transfer on a chain and a Lightning payment cannot be taken back. There are no refunds of answers that were \
 delivered.</p>`;
 
-const DATA = html`<p>Every answer names its source and says when it was read. It comes as it is, without a warranty that \
-it is right, complete or fit for a purpose; it is no advice.
-Where a source has a licence, the answer names it, and its terms hold for what you do with the data. Texts of Wikipedia \
-are under CC BY-SA 4.0.
-Routes of other sellers in the market are those sellers’ own: this service checks that they answer, and sells nothing of \
-theirs.</p>`;
+const DATA = html`<p>Every answer names its source and says when it was read. It comes as it is, without a warranty \
+that it is right, complete or fit for a purpose; it is no advice.
+Where a source has a licence, the answer names it, and its terms hold for what you do with the data. Texts of \
+Wikipedia are under CC BY-SA 4.0.
+Routes of other sellers in the market are those sellers’ own: this service checks that they answer, and sells nothing \
+of theirs.</p>`;
 
-const KEPT = html`<p>The ledger keeps payments: amount, time, state, payer and route. An answer is kept until it can no \
-longer be asked for again. A caller’s network address counts for limits, and stands beside a payment only as a hash.
+const KEPT = html`<p>The ledger keeps payments: amount, time, state, payer and route. An answer is kept until it can \
+no longer be asked for again. A caller’s network address counts for limits, and stands beside a payment only as a hash.
 There are no accounts, no cookies and no trackers. The pages load nothing from other hosts. The lookup of a payment \
 never says what it bought, or for whom.</p>`;
 

@@ -219,7 +219,8 @@ function renderRails(checks: State['checks'] | null, { outcomeOf }: PageParts['r
         const outcome = outcomeOf(name);
         const state = ok ? 'good' : isStarting && outcome?.okAtMs == null ? 'starting' : 'bad';
         return html`<tr><th scope="row" class="part-name">${partName(name)}</th>\
-<td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}<td class="loose" data-label="Detail">${detail}</td></tr>
+<td class="${state}">${STATES[state]}</td>${renderTimes(outcome)}\
+<td class="loose" data-label="Detail">${detail}</td></tr>
 `;
       }),
   );

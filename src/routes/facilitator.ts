@@ -268,8 +268,8 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
     operationId: 'facilitatorSettle',
     summary: 'Checks a Lightning proof against a seller\u2019s requirements and claims it once.',
     description:
-      'For any seller, without registration. A refused proof is 200 with `success: false` and the scheme\u2019s reason. ' +
-      'Nothing moves: the sats are with the seller already. No preimage is kept.',
+      'For any seller, without registration. A refused proof is 200 with `success: false` and the scheme\u2019s ' +
+      'reason. Nothing moves: the sats are with the seller already. No preimage is kept.',
     body: {
       ...object({
         x402Version: { type: 'integer', enum: [2] },
@@ -293,8 +293,8 @@ export const FACILITATOR_OPERATIONS: readonly Operation[] = [
     operationId: 'facilitatorVerify',
     summary: 'Always refused: the flow of this scheme is settle, then serve.',
     description:
-      'A check without a claim would let one proof buy twice. Call /facilitator/settle once the request is ready to be ' +
-      'served.',
+      'A check without a claim would let one proof buy twice. Call /facilitator/settle once the request is ready to ' +
+      'be served.',
     response: {
       400: json(object({ isValid: { type: 'boolean' }, invalidReason: text, message: text }), 'Refused'),
     },

@@ -77,9 +77,9 @@ export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
 }
 
 const NOTE =
-  'Routes of other sellers, listed by anyone and called hourly: an unpaid call must be answered 402 and be payable on ' +
-  'this chain. Their names and descriptions are the sellers\u2019 own words. To list one: POST { "url": "https://\u2026" } ' +
-  'to this path.';
+  'Routes of other sellers, listed by anyone and called hourly: an unpaid call must be answered 402 and be payable ' +
+  'on this chain. Their names and descriptions are the sellers\u2019 own words. To list one: POST { "url": ' +
+  '"https://\u2026" } to this path.';
 
 function list({ market, clock, network, publicOrigin }: MarketRouteDeps, { limit, offset }: Params) {
   const all = market.all();
@@ -150,10 +150,10 @@ export const MARKET_OPERATIONS: readonly Operation[] = [
       operationId: 'marketSubmit',
       summary: 'Lists a route, or brings its listing up to date; free.',
       description:
-        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s USDC: ' +
-        'x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 or 405, ' +
-        'a POST of `{}` is tried. The listing describes the route by its 402, its origin\u2019s /openapi.json and ' +
-        '/.well-known/x402.',
+        'The address is called once, unpaid, and must be answered 402 with an `exact` entry in this chain\u2019s ' +
+        'USDC: x402 version 2 in the PAYMENT-REQUIRED header, or version 1 in the body. Where a GET is answered 404 ' +
+        'or 405, a POST of `{}` is tried. The listing describes the route by its 402, its origin\u2019s ' +
+        '/openapi.json and /.well-known/x402.',
       body: object({
         url: {
           ...text,
@@ -317,8 +317,8 @@ export const DISCOVERY_OPERATIONS: readonly Operation[] = [
       summary: 'Search of payable routes: this service’s own, its market, and a third-party catalogue; free.',
       description:
         'The best match first; equally good ones by price, then own before market before catalogue. Without `q` ' +
-        'everything by price. Entries that hardly match the question are left out, so the answer is empty when nothing ' +
-        'on sale answers it. A route that two sources list under one host and path is listed once. ' +
+        'everything by price. Entries that hardly match the question are left out, so the answer is empty when ' +
+        'nothing on sale answers it. A route that two sources list under one host and path is listed once. ' +
         'Unknown and repeated parameters are refused.',
       querystring: QUERY,
       response: {

@@ -284,8 +284,9 @@ const mcp = (url: string, operationId: string, summary: string): Operation => ({
     operationId,
     summary,
     description:
-      'A `paid_…` tool without payment returns `isError`, a sentence with the price, and x402\u2019s PaymentRequired; ' +
-      'repeat the call with the payload in `_meta["x402/payment"]`, the receipt is in `_meta["x402/payment-response"]`.',
+      'A `paid_…` tool without payment returns `isError`, a sentence with the price, and x402\u2019s ' +
+      'PaymentRequired; repeat the call with the payload in `_meta["x402/payment"]`, the receipt is in ' +
+      '`_meta["x402/payment-response"]`.',
     querystring: {
       type: 'object',
       properties: { schemas: { ...text, enum: ['full'], description: 'Lists the schemas of the answers too' } },

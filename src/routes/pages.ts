@@ -9,10 +9,7 @@ import { renderTerms } from '../pages/small.ts';
 import { renderStatus } from '../pages/status.ts';
 import { createSettledToday } from '../payment/settled-today.ts';
 
-/**
- * Mounts the pages for people and their assets, in the rate-limited group of free routes. `/` and `/status` are kept for
- * a second, because they are the same for all readers.
- */
+/** Mounts the pages for people and their assets, in the rate-limited group of free routes. */
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const { clock } = deps;
   const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };

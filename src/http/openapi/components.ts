@@ -112,7 +112,8 @@ const OWN_SCHEMAS: Json = {
         charged: z.union([z.boolean(), z.literal('unknown')]).meta({
           description:
             'false: no money moved or will move. true: the payment was taken, and its answer is no longer kept. ' +
-            '"unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one again',
+            '"unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one ' +
+            'again',
         }),
         requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
         errors: z
@@ -293,8 +294,8 @@ const UNPAID_MPP: Json = {
 const UNPAID_NAMES = { paid: 'Unpaid', lightning: 'UnpaidLightning', mpp: 'UnpaidMpp' } as const;
 
 const GONE_TEXT =
-  'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ask ' +
-  'the seller.';
+  'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ' +
+  'ask the seller.';
 const GONE: Json = {
   ...problem(410, GONE_TEXT),
   headers: {

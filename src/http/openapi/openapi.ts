@@ -68,7 +68,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       components: { securitySchemes: SECURITY_SCHEMES as Record<string, never> },
     },
   });
-  // No operation needs an account or a key, and crawlers treat a missing statement as unknown. Alternatives are payments.
+  // No operation needs an account or a key; crawlers treat a missing statement as unknown. Alternatives are payments.
   const add = ({ method, url, schema }: Operation) =>
     scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
   const sold = catalogue.flatMap((endpoint) => mountsOf(endpoint, options).map((mount) => ({ endpoint, mount })));
@@ -217,7 +217,7 @@ function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<
 
 /**
  * The security schemes, by protocol. Operations paid over Lightning or by MPP refer to those of `Authorization`. None
- * refers to `x402`, because crawlers take each scheme of type `apiKey` for an account; it has the header as a parameter.
+ * refers to `x402`, because crawlers take the type `apiKey` for an account; such a one has the header as a parameter.
  */
 const SECURITY_SCHEMES: Json = {
   x402: {

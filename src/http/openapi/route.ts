@@ -40,7 +40,7 @@ export const object = (properties: Json, required = Object.keys(properties)): Js
 
 export const text = { type: 'string' };
 export const integer = { type: 'integer' };
-/** An object whose members are not described. Without `additionalProperties` generated clients take it for an empty one. */
+/** An object of any members. Without `additionalProperties` generated clients take it for an empty one. */
 export const anyObject = { type: 'object', additionalProperties: true };
 
 /** A reference to a component of the document. */

@@ -98,8 +98,8 @@ export function pricedOnly(document: Json): Json {
 }
 
 const DESCRIPTION =
-  'The priced routes alone, for crawlers that read no more than 64 KiB. The whole document is at /openapi.json. Only the ' +
-  '402 of a route is binding.';
+  'The priced routes alone, for crawlers that read no more than 64 KiB. The whole document is at /openapi.json. Only ' +
+  'the 402 of a route is binding.';
 
 /** A GET of the whole document. */
 interface WholeGet {
