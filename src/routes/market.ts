@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { describeParams, integerParam, parseParams, type Query } from '../catalogue/params.ts';
+import { describeParams, integerParam, parseParams, type Query, toJsonSchema } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
+import { entrySchema } from '../discovery/entry.ts';
 import type { Market } from '../discovery/market.ts';
 import { describeListing } from '../discovery/market-listing.ts';
 import { type SearchParams, searchParams } from '../discovery/search.ts';
@@ -213,18 +214,12 @@ const PARAM = object({
   example: { description: 'null when the seller gives none' },
 });
 
-/** One payable route in a search result. */
+const { properties: DECLARED } = toJsonSchema(entrySchema, 'output') as { properties: Json };
+
+/** One payable route in a search result, as its schema describes it, less what only a validator needs. */
 export const ENTRY = object({
-  url: described('string', 'A {placeholder} in it must be replaced'),
-  method: { ...text, enum: ['GET', 'POST'] },
-  priceUsd: { ...PRICE, description: 'What the seller asked when last seen' },
-  name: described('string', 'The seller’s own name of the route'),
-  label: described('string', 'A short name for people'),
-  description: text,
+  ...DECLARED,
   params: { type: 'array', items: PARAM },
-  payTo: described('string', 'Address of the seller'),
-  host: text,
-  network: described('string', 'CAIP-2; where it is paid here'),
   rail: {
     ...described('string', '`gateway`: the buyer needs a gateway deposit; `channel`: a payment channel'),
     enum: ['direct', 'gateway', 'channel'],
@@ -235,16 +230,6 @@ export const ENTRY = object({
     description: 'How a gateway entry can also be paid plainly on the chain; null when it cannot',
   },
   body: { description: 'An example of the JSON body of a POST; else null' },
-  source: SOURCE,
-  category: text,
-  site: described('string', 'The seller’s web site'),
-  networks: { type: 'array', items: text, description: 'All networks that the seller accepts' },
-  plainNetworks: { type: 'array', items: text, description: 'Those payable without the gateway' },
-  online: described(
-    'boolean',
-    'own: the service is ready; market: by the last hourly calls; catalogue: it is listed there, and was not called',
-  ),
-  score: described('number', 'Relevance; only comparable within one answer, 0 without a query'),
 });
 
 const { score: _score, ...UNSCORED } = ENTRY.properties as Json;
