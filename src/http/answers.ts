@@ -11,7 +11,6 @@ import { setNewest } from '../lib/set-newest.ts';
 // 3. documents, pages and assets are sent in the best encoding that the client accepts;
 // 4. a browser may get a page where a program gets JSON.
 
-/** The bytes of an answer with the headers that belong to them. */
 interface Answer {
   readonly body: string | Buffer;
   readonly contentType: string;
@@ -208,10 +207,7 @@ export function sendEncoded(
   });
 }
 
-/**
- * Whether a request asks for a page: a GET or HEAD whose `Accept` names `text/html` and prefers it to JSON, as browsers
- * do. A client that accepts anything gets JSON.
- */
+/** Whether a GET or HEAD prefers `text/html` to JSON, as browsers do. A client that accepts anything gets JSON. */
 export function acceptsHtml({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const weights = new Map(

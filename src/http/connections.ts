@@ -33,7 +33,6 @@ interface Parts {
   readonly metrics: Registry;
 }
 
-/** Why a connection is refused. */
 interface Refusal {
   readonly limit: 'client' | 'all';
   /** Who is logged at its limit. */
@@ -152,7 +151,6 @@ function sharesOf(perClient: number, most: number): { ofClient: number; ofSite: 
   };
 }
 
-/** Whether an address is one of these addresses and ranges. */
 function matcherOf(ranges: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const range of ranges) {

@@ -6,7 +6,6 @@ import { chainTitle, type NamedChain } from '../lib/service.ts';
 // The documents that describe the catalogue besides OpenAPI: `llms.txt`, the price list, the x402 manifest. They state
 // terms of payment as the payment module gives them.
 
-/** What the documents describe. */
 interface Described {
   readonly catalogue: readonly Endpoint<never>[];
   readonly chain: NamedChain;
@@ -32,10 +31,7 @@ export interface Requirement {
 /** `mpp`: whether the USDC routes stand under `/v1/mpp` too. */
 type LlmsTextOptions = Omit<Described, 'acceptsOf'> & { readonly mpp?: boolean };
 
-/**
- * The answer of `GET /llms.txt`, in the Markdown of its convention: routes, prices and how to pay, short enough for a
- * model to read whole (at most 4,000 characters). Links are paths, so that the length does not depend on the address.
- */
+/** `GET /llms.txt`, at most 4,000 characters, for models. Links are paths, so that no address changes the length. */
 export function createLlmsText(options: LlmsTextOptions): string {
   const { catalogue, requirementOf, chain, publicOrigin, mpp = false } = options;
   const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
@@ -93,10 +89,7 @@ function line(endpoint: Endpoint<never>, surface: Surface): string {
   return `- [${endpoint.path.slice(1)}](${pathOn(endpoint, surface)}): ${price}${endpoint.label}${takes}`;
 }
 
-/**
- * The answer of `GET /v1/paid`: every route sold for USDC with its price in USD and in base units, in the catalogue's
- * order, and the entries of its 402 where they are others than the plain one that the list's head describes.
- */
+/** `GET /v1/paid`. A route has its own `accepts` where its terms are others than those of the list's head. */
 export function createPriceList(options: Described & { readonly nowSeconds: number }) {
   const { catalogue, requirementOf, acceptsOf, chain, publicOrigin, nowSeconds } = options;
   const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
@@ -128,10 +121,7 @@ export function createPriceList(options: Described & { readonly nowSeconds: numb
   };
 }
 
-/**
- * The answer of `GET /.well-known/x402`: the USDC routes in the form of a facilitator's list, and a list of addresses
- * for older crawlers. The drafts are not final; only the 402 of a route is binding.
- */
+/** `GET /.well-known/x402`, in the form of drafts that are not final: `items`, and `resources` for older crawlers. */
 export function createWellKnown({
   catalogue,
   acceptsOf,

@@ -103,10 +103,7 @@ const UNNAMED =
   'X-Forwarded-For. Until then all of its clients share one rate limit, and a paid reply is fetched again by its ' +
   'payment identifier alone';
 
-/**
- * Returns a check for requests with `X-Forwarded-For` or `Forwarded`. It warns once when that header is not trusted:
- * TRUSTED_PROXIES does not name the proxy, or a client wrote the header. The peer's address in the warning shows which.
- */
+/** Warns once of a forwarding header that is not trusted: of a proxy that is not named, or written by the peer. */
 function watchProxies(log: Logger): (request: FastifyRequest) => void {
   let isWarned = false;
   // Behind a trusted proxy every request has the header, so each peer address is checked once.
@@ -162,7 +159,6 @@ export function createMethodRefusals(
   };
 }
 
-/** A tree of the paths, whatever their methods. */
 function routerOf(paths: Iterable<Path>): Instance<HTTPVersion.V1> {
   const router = createRouter(ROUTER_OPTIONS);
   for (const path of paths) router.on('GET', path.url, () => {}, path);

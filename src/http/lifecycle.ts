@@ -27,20 +27,6 @@ interface StopOptions {
 export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: StopOptions) {
   let stopping = false;
 
-  async function close(): Promise<void> {
-    if (app) await closeServer(app);
-    await closeDeps();
-  }
-
-  async function closeServer(app: FastifyInstance): Promise<void> {
-    const sweep = setInterval(() => app.server.closeIdleConnections(), IDLE_SWEEP_MS);
-    try {
-      await app.close();
-    } finally {
-      clearInterval(sweep);
-    }
-  }
-
   return async (reason: string, code = 0): Promise<void> => {
     if (stopping) return exit(1);
     stopping = true;
@@ -50,7 +36,8 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
       exit(1);
     }, graceMs);
     try {
-      await close();
+      if (app) await closeServer(app);
+      await closeDeps();
       log.info('stopped');
       exit(code);
     } catch (error) {
@@ -60,6 +47,15 @@ export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: St
       clearTimeout(force);
     }
   };
+}
+
+async function closeServer(app: FastifyInstance): Promise<void> {
+  const sweep = setInterval(() => app.server.closeIdleConnections(), IDLE_SWEEP_MS);
+  try {
+    await app.close();
+  } finally {
+    clearInterval(sweep);
+  }
 }
 
 /** Ends the process on any unhandled error, because its state is then unknown. A supervisor restarts it. */
@@ -72,10 +68,7 @@ export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void 
   }
 }
 
-/**
- * Stops the service with exit code 1 once its ledger takes no more writes before a new start. A supervisor starts it
- * again: what the disk has kept is checked then, before anything is read.
- */
+/** Stops with code 1 once the ledger takes no more writes: the next start checks first what the disk has kept. */
 export async function stopWhenSyncFails(
   syncFailed: Promise<Error>,
   stop: ReturnType<typeof createStop>,

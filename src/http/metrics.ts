@@ -20,15 +20,13 @@ export function createMetrics(): Registry {
   return Registry.merge([processRegistry()]);
 }
 
+/** Made once: each `collectDefaultMetrics` starts a timer and an observer, which the library cannot stop. */
 let ofProcess: Registry | null = null;
 
-/** Collected once: each `collectDefaultMetrics` starts a timer and an observer, which the library cannot stop. */
 function processRegistry(): Registry {
-  if (!ofProcess) {
-    const registry = new Registry();
-    collectDefaultMetrics({ register: registry });
-    ofProcess = registry;
-  }
+  if (ofProcess) return ofProcess;
+  ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess });
   return ofProcess;
 }
 
@@ -50,23 +48,11 @@ export function observeRequests(app: FastifyInstance, log: Logger, registry: Reg
     return counts;
   }
 
-  function logAnswer(
-    request: FastifyRequest,
-    route: string,
-    status: number,
-    milliseconds: number,
-    sold: boolean,
-  ): void {
+  function logAnswer(request: FastifyRequest, route: string, status: number, milliseconds: number, sold: boolean) {
     if (!sold && status < 500 && !log.isLevelEnabled('debug')) return;
     const { method, url = '' } = request.raw;
-    const line = {
-      requestId: request.id,
-      method,
-      route,
-      path: pathOf(url),
-      status,
-      milliseconds: Math.round(milliseconds),
-    };
+    const path = pathOf(url);
+    const line = { requestId: request.id, method, route, path, status, milliseconds: Math.round(milliseconds) };
     if (sold || status >= 500) log.info(line, sold ? 'sold' : 'failed');
     else log.debug(line, 'answered');
   }
@@ -103,9 +89,7 @@ function isSold(reply: FastifyReply): boolean {
 /** Upper bounds in seconds: from a cached answer to a paid answer that waits for its settlement. */
 const BUCKETS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** One route's counters. */
 interface RouteCounts {
-  /** Adds one answer. */
   add(method: string, status: number, seconds: number): void;
   readonly answers: ReadonlyMap<string, ReadonlyMap<number, number>>;
   /** A bucket for each bound, and a last one for everything slower. */
@@ -178,7 +162,6 @@ function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
 interface MetricsAccess {
   /** Who has this token may read the metrics, from anywhere, and nobody else. Null without a token. */
   readonly token: string | null;
-  /** Whether the operator has named a proxy. */
   readonly hasProxy: boolean;
 }
 

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
-import { AppError, type Charged, NotFound, type ParameterError } from '../errors.ts';
+import { AppError, NotFound } from '../errors.ts';
 
 // Every failure becomes one kind of answer, a problem document (RFC 9457):
 // 1. a body and headers are made of an error that is named here or at its origin;
@@ -10,37 +10,14 @@ import { AppError, type Charged, NotFound, type ParameterError } from '../errors
 // 3. any other error becomes a named one: the framework's own, or a bug, which is a 500;
 // 4. what the HTTP parser refuses is answered as raw bytes.
 
-/** Media type of every error body (RFC 9457). */
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
-
-/** An error body, as sent. `code` is stable and meant for programs; `charged` says whether money moved. */
-interface Problem {
-  type: string;
-  title: string;
-  status: number;
-  detail: string;
-  instance: string;
-  code: string;
-  charged: Charged;
-  requestId: string;
-  errors?: ParameterError[];
-}
-
-/** The request id and the raw request target of an answer. */
-interface Occasion {
-  id: string;
-  target: string;
-}
 
 /** Longer paths are cut in the body. */
 const MAX_INSTANCE = 256;
 
-/**
- * Renders an error as a problem body. `extra` and the error's own members never replace the standard ones.
- * `instance` has no query, because the query is the client's data and answers may be logged.
- */
-function renderProblem(error: AppError, { id, target }: Occasion, extra: Record<string, unknown> = {}): string {
-  const problem: Problem = {
+/** `instance` has no query, which is the client's data. `extra` and own members never replace the standard ones. */
+function renderProblem(error: AppError, id: string, target: string, extra: Record<string, unknown> = {}): string {
+  const problem = {
     type: 'about:blank',
     title: STATUS_CODES[error.status] ?? 'Error',
     status: error.status,
@@ -101,12 +78,9 @@ export function installErrorHandlers(
 /** Logs a bug with its stack, and a named failure with its detail and its cause. An expected failure is no warning. */
 function logFailure(log: Logger, request: FastifyRequest, problem: AppError): void {
   const where = { requestId: request.id, method: request.method, route: request.routeOptions.url, code: problem.code };
-  if (problem.code === 'internal') log.error({ ...where, err: problem.cause }, 'a request failed on a bug');
-  else
-    log[problem.isExpected ? 'info' : 'warn'](
-      { ...where, detail: problem.message, err: problem.cause },
-      'a request failed',
-    );
+  const [err, detail, level] = [problem.cause, problem.message, problem.isExpected ? 'info' : 'warn'] as const;
+  if (problem.code === 'internal') log.error({ ...where, err }, 'a request failed on a bug');
+  else log[level]({ ...where, detail, err }, 'a request failed');
 }
 
 /** Answers with a problem body; `extra` adds members to the standard ones. */
@@ -121,13 +95,10 @@ export function sendProblem(
   reply
     .code(error.status)
     .headers(problemHeaders(error))
-    .send(renderProblem(error, { id: request.id, target: request.raw.url ?? '' }, extra));
+    .send(renderProblem(error, request.id, request.raw.url ?? '', extra));
 }
 
-/**
- * Turns any error into an AppError. The framework's client errors get our codes. Anything else becomes a 500 without
- * its cause, because messages of bugs may reveal internals; the log has the cause.
- */
+/** Names any error. What is no client's becomes a 500 without its cause, because a bug's message may tell internals. */
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const { code, statusCode } = fieldsOf(error);
@@ -159,10 +130,7 @@ const INTERNAL =
 function fieldsOf(error: unknown): { code: string; statusCode: number } {
   if (typeof error !== 'object' || error === null) return { code: '', statusCode: 0 };
   const { code, statusCode } = error as { code?: unknown; statusCode?: unknown };
-  return {
-    code: typeof code === 'string' ? code : '',
-    statusCode: typeof statusCode === 'number' ? statusCode : 0,
-  };
+  return { code: typeof code === 'string' ? code : '', statusCode: typeof statusCode === 'number' ? statusCode : 0 };
 }
 
 /** Answers a URL that cannot be decoded. It fails before routing and all hooks: the common headers are set here. */
@@ -177,17 +145,12 @@ const KNOWN_RAW: Record<string, readonly [status: number, code: string, detail: 
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request_timeout', 'The request did not arrive in time.'],
 };
 
-interface RawErrorOptions {
-  log: Logger;
-  nextId: () => string;
-}
-
 /**
  * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection. It writes
  * nothing while an earlier request of the connection is unanswered: the client would read the refusal as the answer to
  * that request, which may be a paid one.
  */
-export function createClientErrorHandler({ log, nextId }: RawErrorOptions) {
+export function createClientErrorHandler(log: Logger, nextId: () => string) {
   return (error: Error & { code?: string }, socket: Socket): void => {
     const pending = (socket as Socket & { _httpMessage?: unknown })._httpMessage;
     if (error.code === 'ECONNRESET' || !socket.writable || pending) {
@@ -204,7 +167,7 @@ export function createClientErrorHandler({ log, nextId }: RawErrorOptions) {
 
 /** A whole answer for a connection that is closed with it, as the bytes of HTTP/1.1. */
 export function rawAnswer(problem: AppError, id: string): string {
-  const body = renderProblem(problem, { id, target: '' });
+  const body = renderProblem(problem, id, '');
   const headers = {
     ...problemHeaders(problem),
     ...NOSNIFF,
@@ -231,10 +194,7 @@ const EXPOSED = [
   'ETag',
 ].join(', ');
 
-/**
- * The CORS headers of every answer to buyers. Pages of any origin may read it, because nothing here depends on cookies.
- * @fastify/cors would copy its options for every request (figures in README.md beside this).
- */
+/** Pages of any origin may read every answer to buyers, because nothing here depends on cookies. */
 export const CORS_HEADERS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': EXPOSED,

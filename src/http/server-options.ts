@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { answerBeforeRouting, createClientErrorHandler } from './problems.ts';
 
-/** How a path is read. */
 export const ROUTER_OPTIONS = {
   // Each path has one spelling, because proxies and caches may treat others differently. (`;` starts no query: that is
   // the router's default. The types have no option for it, so a test checks it.)
@@ -60,7 +59,7 @@ export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<S
     // Routes parse their parameters themselves.
     schemaController: NO_SCHEMAS,
     frameworkErrors: answerBeforeRouting,
-    clientErrorHandler: createClientErrorHandler({ log, nextId }),
+    clientErrorHandler: createClientErrorHandler(log, nextId),
     routerOptions: { ...ROUTER_OPTIONS },
   };
 }
@@ -76,10 +75,7 @@ function refuse(): never {
   throw new Error('a route has a schema, and no compiler for it');
 }
 
-/**
- * Returns a function that creates request ids: a random prefix, drawn once, and a counter. So ids are unguessable and
- * unique over restarts. A client's own id is never used, because clients could forge each other's log entries.
- */
+/** Ids are unguessable and unique over restarts. A client's own would let it forge another's log entries. */
 export function createRequestIds(): () => string {
   const prefix = randomBytes(9).toString('base64url');
   let count = 0;

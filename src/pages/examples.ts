@@ -22,7 +22,6 @@ export function termsOf({
   return { origin, network, asset };
 }
 
-/** The call that the examples buy. */
 export interface ExampleCall {
   /** The path below the origin, with its query. */
   readonly path: string;
@@ -48,7 +47,6 @@ export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path
   return buyInTypeScript({ network, asset, target: `\`${origin}${path}\``, maxAmount: ceiling });
 }
 
-/** What is bought. */
 interface Purchase extends Pick<ExampleTerms, 'network' | 'asset'> {
   /** The address as an expression of TypeScript: `` `${origin}/…` ``, or what `quoteScript` gives. */
   readonly target: string;
@@ -77,7 +75,6 @@ JSON.parse(atob(answer.headers.get('PAYMENT-RESPONSE') ?? btoa('{}'))).transacti
 `;
 }
 
-/** One line of shell that prints the terms of a 402. */
 export function askWithCurl({ origin }: ExampleTerms, { path }: ExampleCall): string {
   return askAtWithCurl(`${origin}${path}`);
 }
@@ -89,7 +86,6 @@ export function askAtWithCurl(url: string, more = ''): string {
 `;
 }
 
-/** Reads a free route with Python's standard library. */
 export function readInPython({ origin }: ExampleTerms): string {
   return `import json, urllib.request
 
@@ -198,7 +194,6 @@ print(answer.status, answer.read().decode())
   ];
 }
 
-/** Base units of USDC in a price. */
 function unitsOf(priceUsd: string | null): string {
   return String(Math.ceil(Number(priceUsd) * 1e6));
 }

@@ -23,7 +23,6 @@ export function html(strings: TemplateStringsArray, ...values: readonly HtmlValu
   return { [MARKUP]: markup };
 }
 
-/** The markup of a template value. */
 export function markupOf(value: HtmlValue): string {
   if (value === null || value === undefined || value === false) return '';
   if (typeof value === 'object') {
@@ -66,7 +65,6 @@ export function showTime(at: number): Html {
   return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
 }
 
-/** The time of day alone. */
 export function showTimeOfDay(at: number): Html {
   const iso = new Date(at * 1000).toISOString();
   return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(11, 19)}</time>`;
@@ -91,12 +89,10 @@ export function renderPart(titleId: string, title: string, body: HtmlValue): Htm
 ${body}</section>`;
 }
 
-/** Renders a term and its value in a list of pairs. */
 export function renderPair(term: string, value: HtmlValue): Html {
   return html`<div><dt>${term}</dt><dd>${value}</dd></div>`;
 }
 
-/** Renders the heads of a table's columns. */
 export function renderHeads(columns: readonly string[]): Html {
   return html`<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>`;
 }
@@ -114,10 +110,8 @@ interface CodeBlock {
   /** Unique on the page. */
   readonly id: string;
   readonly title: string;
-  /** A few words about what the code does. */
   readonly note: string;
   readonly code: string;
-  /** The level of the heading on its page. */
   readonly level?: 3 | 5;
 }
 

@@ -77,7 +77,6 @@ charging. That is not customer activity.</p>
   });
 }
 
-/** The lowest and the highest price of the catalogue. */
 function priceRange(catalogue: readonly Endpoint<never>[]): string {
   const prices = entriesOn(catalogue, 'paid').flatMap(({ price }) => price ?? []);
   const sorted = prices.sort((a, b) => (a.units < b.units ? -1 : 1));
@@ -203,7 +202,6 @@ function segmentOf({ path }: Entry): string {
   return path.split('/')[1] ?? '';
 }
 
-/** Renders the free routes as links. */
 export function renderFreeRoutes(catalogue: readonly Entry[]): Html {
   return html`<ul class="routes">${entriesOn(catalogue, 'free').map((entry) => {
     const path = pathOn(entry, 'free');

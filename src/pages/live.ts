@@ -29,7 +29,6 @@ type Rpc = Answers['/rpc'] | null;
 
 /** The base fee of the last half hour, in sixty points. */
 const FEES = { seconds: 1800, step: 30 } as const;
-/** The chart of the base fee over the last minutes. */
 export function renderFeeChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, fees: Fees): Html {
   return renderChart({
     id: 'fees',
@@ -64,7 +63,6 @@ function summariseFees(fees: Fees): Html {
 <p>Block ${baseFee.block}.${next}${day}</p>`;
 }
 
-/** The smallest or greatest value, as it was written. */
 function extreme<T extends string | number>(values: readonly T[], pick: (...numbers: number[]) => number): T | null {
   const found = pick(...values.map(Number));
   return values.find((value) => Number(value) === found) ?? null;
@@ -160,7 +158,6 @@ interface Series {
 /** `band`: of three columns, an area between the outer two and a line for the middle one. `lines`: one per column. */
 type Kind = 'band' | 'lines';
 
-/** A chart as a page places it. */
 interface Chart {
   /** The prefix of its elements' ids; unique on the page. */
   readonly id: string;
@@ -172,10 +169,7 @@ interface Chart {
   readonly summary: Html;
 }
 
-/**
- * Renders a figure that contains its data as a table. Scripts draw the chart from the table, and again when it changes.
- * Screen readers read the table. Without scripts the page shows a sketch of its lines.
- */
+/** Renders a figure with its data as a table: scripts draw it, screen readers read it, others see a sketch. */
 function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
   const titleId = `${id}-title`;
   return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}" id="${id}" aria-labelledby="${titleId}">
@@ -248,7 +242,6 @@ export function renderStrip(selfTest: SelfTest): Html {
   return html`<ol class="strip" aria-label="Self-tests, oldest first">${marks}</ol>`;
 }
 
-/** Renders the newest run as a sentence. */
 export function renderLastRun(selfTest: SelfTest): Html {
   const run = selfTest?.recent[0];
   if (!selfTest || !run) return html`<p>No self-test has run yet.</p>`;

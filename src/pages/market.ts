@@ -75,7 +75,6 @@ ${renderSubmit(config.publicOrigin)}`,
   return { text, isBad: faults.length > 0 };
 }
 
-/** The form's values as they were typed. */
 type Asked = Readonly<Record<'q' | 'source' | 'maxPriceUsd' | 'limit' | 'offset', string>>;
 
 /** Entries of one page; also the most that a search gives. */
@@ -109,7 +108,6 @@ export function readSearch(asked: Asked): SearchParams | readonly ParameterError
 
 const faultText = ({ path, message }: ParameterError): string => `${path}: ${message}. `;
 
-/** Renders the form with its values and with the faults beside their fields. */
 export function renderSearchForm(asked: Asked, faults: readonly ParameterError[]): Html {
   const faultOf = (name: keyof Asked) => faults.find(({ path }) => path === name)?.message;
   const field = (name: keyof Asked) => {
@@ -240,7 +238,6 @@ function textOf(example: Entry['params'][number]['example']): string {
 /** The most rows on the page. The JSON route has all. */
 const SHOWN = 100;
 
-/** Renders the listings of third parties, with the results of their calls. */
 function renderListings(market: Pick<Market, 'all'>): Html {
   const all = market.all();
   if (all.length === 0) return html`<p>Nothing is listed yet.</p>`;

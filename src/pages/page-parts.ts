@@ -24,7 +24,6 @@ export interface PagesNetwork extends NamedChain {
   readonly walletRpcUrls: readonly string[];
 }
 
-/** The dependencies of the pages. */
 export interface PagesDeps<S> {
   readonly config: SiteSettings & {
     readonly handlerTimeoutMs: number;
@@ -38,7 +37,6 @@ export interface PagesDeps<S> {
   };
   /** Signs for the buyer of a demo, whom pages on this machine may pay with; null where money is real. */
   readonly demoBuyer: DemoBuyer | null;
-  /** The OpenAPI document, which the reference shows. It is made at the first request. */
   document(): Promise<Document>;
   readonly catalogue: readonly Endpoint<S>[];
   readonly sources: S;

@@ -9,12 +9,10 @@ export interface Param {
   readonly isRequired: boolean;
   readonly text: string;
   readonly example: string;
-  /** Every accepted value, when there is a list of them. */
   readonly choices: readonly string[];
   readonly isInteger: boolean;
 }
 
-/** One status that an operation answers with. */
 export interface Answer {
   readonly status: string;
   readonly text: string;
@@ -30,7 +28,6 @@ interface Field {
   readonly text: string;
 }
 
-/** One operation of the OpenAPI document, as the reference shows it. */
 export interface Operation {
   readonly id: string;
   readonly method: 'GET' | 'POST';
@@ -46,7 +43,6 @@ export interface Operation {
   readonly answers: readonly Answer[];
 }
 
-/** The parts of an OpenAPI document that the reference shows. */
 export interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly components?: {

@@ -14,7 +14,6 @@ import { renderPage, type SiteSettings, siteOf } from './shell.ts';
 // 2. an operation is a form, code in three languages and its answers;
 // 3. notes say what holds for every route.
 
-/** What the reference is made of. */
 interface ReferenceDeps {
   readonly config: SiteSettings & {
     readonly network: PagesNetwork;
@@ -97,7 +96,6 @@ ${renderNotes({ hasGateway: rails.gateway !== null })}`,
   });
 }
 
-/** The words of a search, in lower case. */
 function wordsIn(asked: string): string[] {
   return asked
     .toLowerCase()
@@ -175,7 +173,6 @@ function contextOf(operations: readonly Operation[], terms: ExampleTerms): Rende
 
 const SOLD_ELSEWHERE = /^\/v1\/(lightning|mpp)\//;
 
-/** What the rendering of an operation needs beside it. */
 interface RenderContext {
   readonly terms: ExampleTerms;
   /** The operation under `/v1/paid` that answers as one under `/v1/lightning` or `/v1/mpp`; null for any other. */

@@ -7,7 +7,6 @@ import { type Html, html, markupOf } from './html.ts';
 
 // The frame that all pages share, and the assets that it names: each path has a hash of its bytes.
 
-/** A page's content, as its renderer gives it. */
 interface Page {
   readonly site: Site;
   /** Without the service's name. */
@@ -85,7 +84,6 @@ const PLAY_MONEY = html`<p class="ribbon"><strong>Demo, play money.</strong> Thi
 coins are worth nothing.</p>
 `;
 
-/** What search engines and those who link to a page show of it. */
 function renderPreview({ origin }: Site, title: string, path: string, description: string): Html {
   return html`<meta name="description" content="${description}">
 <meta property="og:type" content="website">
@@ -115,9 +113,7 @@ ${contactUrl && html`<li><a href="${contactUrl}" rel="noopener">Contact</a></li>
 </footer>`;
 }
 
-/** What every page says about the service. */
 interface Site {
-  /** The chain that the service is about. */
   readonly chain: NamedChain;
   /** Scheme, host and port under which readers reach the pages. */
   readonly origin: string;
@@ -143,7 +139,6 @@ export function siteOf({ publicOrigin: origin, network: chain, web, site }: Site
 const FOLDER = join(import.meta.dirname, 'assets');
 const require = createRequire(import.meta.url);
 
-/** Third-party files that we serve. */
 const LIBRARIES: Readonly<Record<string, string>> = {
   'uplot.js': require.resolve('uplot/dist/uPlot.iife.min.js'),
   'uplot.css': require.resolve('uplot/dist/uPlot.min.css'),
@@ -169,7 +164,6 @@ const byName = new Map<string, string>();
 const byPath = new Map<string, Encodable>();
 for (const name of FILES.keys()) assetPath(name);
 
-/** The asset at a path, or undefined. */
 export async function findAsset(path: string): Promise<Encoded | undefined> {
   return byPath.get(path)?.encoded();
 }

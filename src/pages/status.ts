@@ -74,7 +74,6 @@ ${live('runs', renderRuns(selfTest, transactionUrl))}`,
   });
 }
 
-/** An element that the page's script replaces. */
 function live(id: string, content: Html | null): Html {
   return html`<div id="${id}" data-live>${content}</div>`;
 }

@@ -14,7 +14,6 @@ const DEFAULT_CACHE_MS = 1000;
 /** A reported fault may be over with the next block. */
 const FAULT_RETRY_SECONDS = 1;
 
-/** What the free routes need. */
 export interface FreeDeps<S> {
   readonly config: { readonly handlerTimeoutMs: number; readonly network: { readonly segment: string } };
   readonly clock: Clock;

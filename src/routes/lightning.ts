@@ -9,10 +9,7 @@ const PROTOCOLS = [
   { name: 'mpp', asks: 'WWW-Authenticate: Payment (method lightning, intent charge)', pays: 'Authorization: Payment' },
 ];
 
-/**
- * Mounts the description of the Lightning rail. It is not cached, because the rate and the node's state hold only at
- * this moment.
- */
+/** Mounts the description of the rail. It is not cached: rate and node state hold only at this moment. */
 export function mountLightningDescriptor(app: FastifyInstance, describe: () => Promise<object>): void {
   app.route({
     method: ['GET', 'HEAD'],

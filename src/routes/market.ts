@@ -37,7 +37,6 @@ const params = z.object({
 });
 type Params = z.output<typeof params>;
 
-/** What the market's routes need. */
 interface MarketRouteDeps {
   readonly market: Pick<Market, 'all' | 'revision' | 'submit'>;
   /** The search over the market's listings. */

@@ -32,7 +32,6 @@ import { LOOKUP_OPERATION } from './payments.ts';
 // 2. the routes of an operator's machines: liveness, readiness, metrics;
 // 3. `DECLARED`: these and all other routes that are no catalogue entry, in the document's order.
 
-/** The dependencies of the routes about the service itself. */
 export interface MetaDeps {
   readonly config: Pick<
     Config,
@@ -160,7 +159,6 @@ const WELL_KNOWN = object({
   documents: { ...anyObject, description: 'Where the rest is described' },
 });
 
-/** A GET of this file. */
 const get = (url: string, schema: Json): Operation => ({ method: 'GET', url, schema: { ...schema, tags: ['meta'] } });
 
 const PRICE_LIST_OPERATION = get('/v1/paid', {
@@ -201,10 +199,7 @@ interface Readiness {
   readonly checks: Record<string, { ok: boolean; detail?: string }>;
 }
 
-/**
- * Mounts the routes of an operator's machines: liveness, readiness, metrics. They have no rate limit; otherwise a flood
- * would take the instance out of rotation.
- */
+/** Mounts the routes of an operator's machines, without rate limit: a flood would take the instance out of rotation. */
 export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   const { metrics, config } = deps;
   const access = { token: config.metricsToken, hasProxy: config.trustedProxies.length > 0 };

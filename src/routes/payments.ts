@@ -10,10 +10,7 @@ export type Lookup = (id: string) => Promise<{ readonly payments: readonly Found
 /** Renders the receipt of payments for people. */
 export type ReceiptPage = (id: string, payments: readonly FoundPayment[]) => string;
 
-/**
- * Mounts the payment lookup: a caller who knows the nonce or the hash learns what happened to the money. A browser gets
- * a page, where there is one.
- */
+/** Mounts the lookup: who knows a nonce or hash learns what happened to the money. A browser may get a page. */
 export function mountLookup(app: FastifyInstance, lookup: Lookup, receiptPage?: ReceiptPage): void {
   app.route<{ Params: { id: string } }>({
     method: ['GET', 'HEAD'],

@@ -13,7 +13,6 @@ const METHODS = {
   mpp: ['GET', 'HEAD'],
 } satisfies Record<string, HTTPMethods[]>;
 
-/** The entries of the catalogue that each mount sells. */
 const SELLS = { paid: 'paid', lightning: 'lightning', mpp: 'paid' } as const;
 
 /** One priced mount: its endpoints, its gate and the paths of each endpoint. */
@@ -38,10 +37,7 @@ export function mountPriced<S>(
   }
 }
 
-/**
- * Throws when a route below the surface's prefix that answers one of its methods has no gate, or when a path that the
- * surface sells is not mounted.
- */
+/** Throws when a route below the surface's prefix has no gate, or when a path that it sells is not mounted. */
 export function checkGates<S>(
   { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
   routes: readonly RouteOptions[],

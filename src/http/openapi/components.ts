@@ -226,7 +226,6 @@ const text = (description: string): Json => ({ description, schema: { type: 'str
 
 const PROBLEM = reference('schemas', 'Problem');
 
-/** A problem response, as every operation may give it. */
 function problem(status: number, description: string, schema = PROBLEM): Json {
   const waits = status === 429 || status === 503;
   return {

@@ -25,7 +25,6 @@ interface OpenApiOptions {
   readonly requirementOf: RequirementOf;
   /** Every way to pay for an endpoint, as its 402 offers them. By default the plain one alone. */
   acceptsOf?(endpoint: Endpoint<never>): readonly Requirement[];
-  /** The chain that is named in the texts. */
   readonly chain: NamedChain;
   readonly publicOrigin: string;
   /** Whether the USDC routes stand under `/v1/mpp` too. */
@@ -34,7 +33,6 @@ interface OpenApiOptions {
   readonly contactUrl?: string | null;
 }
 
-/** What a priced operation states about USDC. */
 type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
 
 /**
@@ -143,7 +141,6 @@ interface Ways {
   readonly protocols: readonly Json[];
   readonly offers?: readonly Json[];
   readonly security?: readonly Json[];
-  /** The header of a payment, and its description. */
   readonly header: readonly [name: string, description: string];
 }
 
@@ -215,10 +212,7 @@ function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<
   }
 }
 
-/**
- * The security schemes, by protocol. Operations paid over Lightning or by MPP refer to those of `Authorization`. None
- * refers to `x402`, because crawlers take the type `apiKey` for an account; such a one has the header as a parameter.
- */
+/** No operation refers to `x402`: crawlers take the type `apiKey` for an account. It has the header as a parameter. */
 const SECURITY_SCHEMES: Json = {
   x402: {
     type: 'apiKey',

@@ -3,7 +3,6 @@ import { pascal } from '../../catalogue/paths.ts';
 
 // The pieces of which every OpenAPI declaration is made.
 
-/** A piece of an OpenAPI document. */
 export type Json = Record<string, unknown>;
 
 /** A route that is no catalogue entry, in the form in which Fastify's swagger plugin takes it. */
@@ -58,7 +57,6 @@ export function problemName(endpoint: Pick<Endpoint<never>, 'access' | 'path'>):
   return `${answerName(endpoint)}Problem`;
 }
 
-/** The headers that many answers have. */
 export const COMPONENT_HEADERS: Json = {
   RequestId: { description: 'Names this answer; quote it when you report something', schema: { type: 'string' } },
   RetryAfter: { description: 'Seconds to wait', schema: { type: 'integer' } },
