@@ -3,8 +3,7 @@ import { describeParams } from '../catalogue/params.ts';
 import { entriesOn, pathOn, type Surface } from '../catalogue/paths.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
 
-// The documents that describe the catalogue besides OpenAPI: `llms.txt`, the price list, the x402 manifest. They state
-// terms of payment as the payment module gives them.
+// `llms.txt`, the price list and the x402 manifest, with terms of payment as the payment module gives them.
 
 interface Described {
   readonly catalogue: readonly Endpoint<never>[];

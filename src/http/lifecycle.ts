@@ -1,8 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 
-// How the process ends: in order at a signal, with code 1 on a bug, on a stop that takes too long, or when the ledger
-// cannot be synced.
+// How the process ends: in order at a signal; with code 1 on a bug, a slow stop, or a ledger that cannot be synced.
 
 /** Time for a stop: paid requests in flight need some seconds, and an orchestrator usually kills after 30 s. */
 const GRACE_MS = 10_000;

@@ -15,7 +15,7 @@ const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 /** Longer paths are cut in the body. */
 const MAX_INSTANCE = 256;
 
-/** `instance` has no query, which is the client's data. `extra` and own members never replace the standard ones. */
+/** `instance` has no query, because answers may be logged. `extra` and own members never replace the standard ones. */
 function renderProblem(error: AppError, id: string, target: string, extra: Record<string, unknown> = {}): string {
   const problem = {
     type: 'about:blank',
@@ -98,7 +98,7 @@ export function sendProblem(
     .send(renderProblem(error, request.id, request.raw.url ?? '', extra));
 }
 
-/** Names any error. What is no client's becomes a 500 without its cause, because a bug's message may tell internals. */
+/** Names any error. A bug becomes a 500 without its cause, because its message may tell internals; the log has it. */
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const { code, statusCode } = fieldsOf(error);

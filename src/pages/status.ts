@@ -18,8 +18,7 @@ import { LIVE_SWITCH, renderLastRun, renderLatencyChart, renderRuns, renderStrip
 import type { Answers, PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
-// `/status`, in the order of the page: the verdict, today's payments, the collector's lag, the payment rails, and the
-// sources of data. The charts and self-tests are in live.ts.
+// `/status`, in the order of the page. Its chart and its self-tests are in live.ts.
 
 type Health = Answers['/health'] | null;
 type State = Awaited<ReturnType<PageParts['readiness']>>;

@@ -6,8 +6,7 @@ import { Unavailable } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 
-// The free routes. A request parses its parameters, runs the endpoint and checks the reply against its schema; the
-// answer is kept until it is old or its endpoint's data has a new version.
+// The free routes. An answer is kept until it is old, or until its endpoint's data has a new version.
 
 /** Free answers are summaries, so an answer may be one second old. That protects the source from bursts. */
 const DEFAULT_CACHE_MS = 1000;

@@ -3,8 +3,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, PREFIX, servedPaths } from '../catalogue/paths.ts';
 import type { Gate } from '../payment/gate.ts';
 
-// The priced routes: every entry of a surface is mounted behind its gate, and the service does not start while a route
-// below a priced prefix has none.
+// Every priced entry is mounted behind its gate, and the service does not start while a priced route has none.
 
 /** The methods of each priced surface. A HEAD over Lightning would make the node create an invoice, so it gets 405. */
 const METHODS = {

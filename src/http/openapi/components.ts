@@ -20,11 +20,7 @@ import {
 /** How many answers must have a part before it is described once for all. */
 const MIN_ANSWERS = 3;
 
-/**
- * The component schemas: those of declared routes; each entry's answer with its example, and its problem where that has
- * members of its own; and the parts that several answers have in common, under the names of their members. An answer
- * that is sold over several protocols is described once.
- */
+/** Schemas: declared ones, each entry's answer with its example and its problem, and the parts that several share. */
 export function componentSchemas(catalogue: readonly Endpoint<never>[], declared: Json): Json {
   const own: Json = { ...OWN_SCHEMAS, ...declared, Source: SOURCE };
   const answers = catalogue.map((endpoint) => ({ endpoint, schema: toJsonSchema(endpoint.result, 'output') }));

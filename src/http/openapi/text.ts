@@ -75,11 +75,7 @@ const TAGS = [
   { name: 'meta', description: 'About the service itself' },
 ];
 
-/**
- * The part of the OpenAPI document that a crawler of priced routes needs: each priced operation with its parameters,
- * price and ways to pay, without answers' schemas. Directories of paid services read no more than 64 KiB, and the whole
- * document is several times as large.
- */
+/** What a crawler of priced routes needs, without answers' schemas: directories of paid services read 64 KiB at most. */
 export function pricedOnly(document: Json): Json {
   const { openapi, info, servers, components, paths = {} } = document;
   const { title, version, contact, license } = (info ?? {}) as Json;
