@@ -75,7 +75,7 @@ const TAGS = [
   { name: 'meta', description: 'About the service itself' },
 ];
 
-/** What a crawler of priced routes needs, without answers' schemas: directories of paid services read 64 KiB at most. */
+/** What a crawler of priced routes needs, without answers' schemas: directories of paid services read 64 KiB. */
 export function pricedOnly(document: Json): Json {
   const { openapi, info, servers, components, paths = {} } = document;
   const { title, version, contact, license } = (info ?? {}) as Json;
