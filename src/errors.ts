@@ -105,3 +105,6 @@ export function withMembers(error: AppError, members: Readonly<Record<string, un
     ...(errors && { errors }),
   });
 }
+
+/** Why this service does not start: one line for its operator, who can mend it. It is no bug: no stack is printed. */
+export class StartRefused extends Error {}

@@ -1,14 +1,21 @@
 import { existsSync, statSync } from 'node:fs';
 import { buildApp } from './app.ts';
 import { type Config, ConfigError, findUnreadKeys, loadConfig } from './config.ts';
+import { StartRefused } from './errors.ts';
 import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.ts';
-import { createLogger } from './lib/common.ts';
+import { createLogger } from './lib/log.ts';
 import { chainTitle } from './lib/service.ts';
-import { listeningRefused, StartRefused } from './lib/start-refused.ts';
 import { openCatalogue } from './wiring/catalogue.ts';
 import { createDeps } from './wiring/service.ts';
 
 // The process: environment, signals, exit codes. wiring/service.ts and app.ts build everything else.
+
+const LISTENING: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another program listens there: stop it, or set another PORT',
+  EACCES: 'this user may not listen there: set a PORT of 1024 or above',
+  EADDRNOTAVAIL: 'this machine has no such address: set another HOST',
+  ENOTFOUND: 'this machine has no such address: set another HOST',
+};
 
 const exit = (code: number) => process.exit(code);
 
@@ -92,4 +99,11 @@ async function serve(config: Config): Promise<void> {
     { url, network: config.network.caip2, chain: chainTitle(config.network), publicOrigin: config.publicOrigin },
     'listening',
   );
+}
+
+/** The error of a server that cannot listen where the operator wants it, as a refusal. Any other error stays as it is. */
+function listeningRefused(error: unknown, { host, port }: { host: string; port: number }): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const why = LISTENING[code];
+  return why === undefined ? error : new StartRefused(`${host}:${port} (${code}): ${why}`, { cause: error });
 }

@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
 import { BadParameter } from '../errors.ts';
 import { daysBefore, isCalendarDate, weekdaysBetween } from '../lib/clock.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { divide, formatDecimal, multiply, parseDecimal } from '../lib/units.ts';
 import {
   crossRate,

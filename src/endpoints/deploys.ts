@@ -4,7 +4,7 @@ import { integerParam } from '../catalogue/params.ts';
 import type { Deploy, DeployDetail, DeployPlace, DeployReads } from '../collector/store/deploys.ts';
 import { DeployKinds } from '../collector/store/rows.ts';
 import { NotFound } from '../errors.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
 import { addressField, addressParam, atField, detailField, hashField, paidDetail } from './fields.ts';
 import {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError, BadParameter, NotFound } from '../errors.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
 import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
 import type { RdapAnswer } from '../upstream/domains/rdap.ts';

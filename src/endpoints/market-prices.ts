@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import type { Amounts } from '../collector/store/trades.ts';
 import { Unavailable } from '../errors.ts';
 import { secondsSince } from '../lib/clock.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
 import { addressField, atField, percentField, percentOf, usdcField } from './fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
 import { secondsSince } from '../lib/clock.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
 import { asOfBlock, atField, chainSource, hashField } from './fields.ts';
 import {

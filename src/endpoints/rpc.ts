@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
 import { percentileOf } from '../lib/percentile.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { atField, detailField, paidDetail, percentOf, percentOfAllField } from './fields.ts';
 import {
   type Collected,

@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError } from '../errors.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import type { SelfTestRun } from '../store/ports/selftest.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
 import { atField, hashField } from './fields.ts';

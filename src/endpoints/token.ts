@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { readTokens } from '../chain/erc20.ts';
 import type { TokenEvent } from '../collector/store/token-events.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { formatUnits } from '../lib/units.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
 import { addressField, atField, decimal, hashField, usdcField } from './fields.ts';

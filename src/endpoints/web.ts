@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { withMembers } from '../errors.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import type { Reached, TlsFacts } from '../upstream/guard/dial.ts';
 import type { UnreachedUrl } from '../upstream/web/web.ts';
 import { atField } from './fields.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
 import { BadParameter, NotFound } from '../errors.ts';
-import { sourceSchema } from '../lib/source.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
 import { atField, gatherParts, missingField } from './fields.ts';

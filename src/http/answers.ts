@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
-import { setNewest } from '../lib/set-newest.ts';
+import { setNewest } from '../lib/memory.ts';
 
 // How an answer of 200 is kept, encoded and sent:
 // 1. an answer is bytes with their headers, of which the client may hold a copy (304);

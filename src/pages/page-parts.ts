@@ -4,7 +4,7 @@ import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Outcome } from '../lib/outcomes.ts';
+import type { Outcome } from '../lib/memory.ts';
 import type { NamedChain } from '../lib/service.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';
 import type { RailSum, SettledSource } from '../payment/settled-today.ts';

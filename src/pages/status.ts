@@ -1,5 +1,5 @@
 import { nowSeconds } from '../lib/clock.ts';
-import type { Outcome } from '../lib/outcomes.ts';
+import type { Outcome } from '../lib/memory.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { RailSum } from '../payment/settled-today.ts';
 import {

@@ -2,7 +2,7 @@ import type { PaymentRequirements } from '@x402/core/types';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import { setNewest } from '../lib/set-newest.ts';
+import { setNewest } from '../lib/memory.ts';
 import type { Payment, PaymentKey } from '../store/ports/sales.ts';
 import type { Order } from './call.ts';
 import type { Ledger } from './ledger.ts';

@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { AppError } from '../errors.ts';
-import type { Clock } from '../lib/clock.ts';
-import { createIds } from '../lib/id.ts';
+import { type Clock, createIds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
 import type { ChannelStore, VoucherSale } from '../store/ports/channels.ts';
 import type { ChannelAfter, LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import { setNewest } from '../lib/set-newest.ts';
+import { setNewest } from '../lib/memory.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/proofs.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
 import type { OnMove } from './ledger.ts';

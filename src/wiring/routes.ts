@@ -6,7 +6,7 @@ import type { Sources } from '../endpoints/sources.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/windows.ts';
-import { createOutcomes } from '../lib/outcomes.ts';
+import { createOutcomes } from '../lib/memory.ts';
 import { keepReading } from '../lib/tasks.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import type { Document } from '../pages/reference-document.ts';

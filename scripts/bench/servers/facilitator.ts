@@ -1,6 +1,6 @@
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/common.ts';
+import { createLogger } from '../../../src/lib/log.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';

@@ -4,7 +4,7 @@ import { readNewestNumber } from '../../chain/block.ts';
 import { accountCodeCalls, readAccountCode } from '../../chain/contracts.ts';
 import { readTokenWithSupply, tokenCalls } from '../../chain/erc20.ts';
 import { NotFound } from '../../errors.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { formatUnits } from '../../lib/units.ts';
 import {
   addressField,

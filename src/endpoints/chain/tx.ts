@@ -19,8 +19,8 @@ import {
 } from '../../chain/transaction.ts';
 import type { CollectedPool } from '../../collector/store/trades.ts';
 import { AppError, NotFound, UpstreamFailed } from '../../errors.ts';
-import { setNewest } from '../../lib/set-newest.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { setNewest } from '../../lib/memory.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { inTime } from '../../lib/tasks.ts';
 import { formatCost, formatGwei, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../../lib/units.ts';
 import { floorOf, notBelow } from '../fees/fields.ts';

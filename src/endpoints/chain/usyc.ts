@@ -3,7 +3,7 @@ import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { readNewestNumber } from '../../chain/block.ts';
 import { type Round, type Rounds, readOracle } from '../../chain/oracle.ts';
 import { Unavailable } from '../../errors.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { formatUnits } from '../../lib/units.ts';
 import { DAY_SECONDS } from '../fees/fields.ts';
 import {

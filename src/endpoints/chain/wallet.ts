@@ -6,7 +6,7 @@ import { balanceCall, readBalance, readTokens, type Token } from '../../chain/er
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { index, quantity, type RpcOptions, type RpcOutcome, readOutcome, toQuantity } from '../../chain/rpc/wire.ts';
 import { AppError, UpstreamFailed } from '../../errors.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { formatNative, formatUnits, NATIVE_DECIMALS, USDC_DECIMALS } from '../../lib/units.ts';
 import {
   addressField,

@@ -7,7 +7,7 @@ import type { LatestFee } from '../../collector/store/fees.ts';
 import { AppError } from '../../errors.ts';
 import { secondsSince } from '../../lib/clock.ts';
 import { countOf, type Histogram, percentilesIn } from '../../lib/percentile.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
 import { asOfBlock, bigInteger, chainSource, decimal, detailField, paidDetail, usdcField } from '../fields.ts';
 import { type Collected, liveOrCollected, provenance } from '../freshness.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { percentilesIn } from '../../lib/percentile.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
 import { atField, decimal, detailField, paidDetail, percentField, percentOf, usdcField } from '../fields.ts';
 import {

@@ -5,7 +5,7 @@ import type { CostReads, OperationKind } from '../../collector/store/costs.ts';
 import type { FeeReads, LatestFee } from '../../collector/store/fees.ts';
 import type { ChainReads } from '../../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
 import { atField, decimal, usdcField } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from '../freshness.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/trades.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { addressField, detailField, paidDetail, usdcField } from '../fields.ts';
 import {
   type Collected,

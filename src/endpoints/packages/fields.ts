@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Source, sourceSchema } from '../../lib/source.ts';
+import { type Source, sourceSchema } from '../../lib/service.ts';
 import type { Dependents } from '../../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { NotFound } from '../../errors.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { atField, gatherParts, missingField } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {

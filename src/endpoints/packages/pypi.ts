@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { NotFound } from '../../errors.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { normalisePypiName } from '../../upstream/packages/ecosystems.ts';
 import type { OsvAnswer } from '../../upstream/packages/osv.ts';
 import { MAX_FILES, type PypiAdvisory } from '../../upstream/packages/pypi.ts';

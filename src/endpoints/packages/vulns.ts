@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { BadParameter, NotFound, type ParameterError } from '../../errors.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { MAX_VERSIONS, type OsvQuestion } from '../../upstream/packages/osv.ts';
 import { atField } from '../fields.ts';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { toJsonSchema } from '../../catalogue/params.ts';
 import { type Mount, pascal } from '../../catalogue/paths.ts';
-import { sourceSchema } from '../../lib/source.ts';
+import { sourceSchema } from '../../lib/service.ts';
 import {
   answerName,
   type Json,

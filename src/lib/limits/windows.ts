@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { setNewest } from '../set-newest.ts';
+import { setNewest } from '../memory.ts';
 import { CLIENTS_PER_SITE, siteKey } from './client.ts';
 
 export const WINDOW_MS = 60_000;

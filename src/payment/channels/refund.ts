@@ -1,7 +1,6 @@
 import { TooMany, Unavailable } from '../../errors.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, createIds } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import { createIds } from '../../lib/id.ts';
 import {
   clientTakes,
   createMinuteWindows,

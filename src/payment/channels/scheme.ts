@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { hexToBytes } from '../../lib/hex.ts';
+import { setNewest } from '../../lib/memory.ts';
 import { keccak256, recoverAddress } from '../../lib/secp256k1.ts';
-import { setNewest } from '../../lib/set-newest.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { Credential } from '../protocol.ts';
 import { PaymentRefused } from '../refusal.ts';

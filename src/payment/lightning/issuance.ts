@@ -8,7 +8,7 @@ import {
   type SharedWindows,
   WINDOW_MS,
 } from '../../lib/limits/windows.ts';
-import { setNewest } from '../../lib/set-newest.ts';
+import { setNewest } from '../../lib/memory.ts';
 
 // Who may get a new invoice. A client that has not paid has nothing at stake, so invoices are limited for each client
 // and in total, with a reserve for buyers and a part for newcomers. All of it comes before the handler and the node do

@@ -2,7 +2,7 @@ import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type ClientTurns, TurnRefused } from '../../lib/limits/shares.ts';
-import { setNewest } from '../../lib/set-newest.ts';
+import { setNewest } from '../../lib/memory.ts';
 import { MSAT_PER_SAT, parseDecimal } from '../../lib/units.ts';
 import type { LightningStore } from '../../store/ports/proofs.ts';
 import type { RateSource } from '../../upstream/rates/bitcoin.ts';

@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { setNewest } from '../../lib/set-newest.ts';
+import { setNewest } from '../../lib/memory.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/proofs.ts';
 import { runEndpoint } from '../run-endpoint.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';

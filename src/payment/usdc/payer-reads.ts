@@ -5,7 +5,7 @@ import { data, quantity, type RpcCall, RpcError, type RpcOutcome, readOutcome } 
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import { setNewest } from '../../lib/set-newest.ts';
+import { setNewest } from '../../lib/memory.ts';
 import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 

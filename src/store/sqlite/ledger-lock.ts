@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { StartRefused } from '../../lib/start-refused.ts';
+import { StartRefused } from '../../errors.ts';
 
 /**
  * Locks a data directory for this process, or throws StartRefused while another one has it. A starting process takes

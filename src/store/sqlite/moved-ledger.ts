@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { StartRefused } from '../../lib/start-refused.ts';
+import { StartRefused } from '../../errors.ts';
 
 /**
  * The file beside a ledger that says where it was copied to. It is no row of the ledger: so a backup that is put in its

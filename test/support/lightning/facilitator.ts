@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import type { FacilitatorLimits } from '../../../src/facilitator/limits.ts';
-import { createLogger } from '../../../src/lib/common.ts';
+import { createLogger } from '../../../src/lib/log.ts';
 import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { captureLog } from '../../http/harness.ts';
 import { openTestLedger } from '../ledger/fresh-ledger.ts';

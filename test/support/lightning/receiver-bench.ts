@@ -1,6 +1,6 @@
 import type { LightningConfig, ReceiverConfig } from '../../../src/config/lightning.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/common.ts';
+import { createLogger } from '../../../src/lib/log.ts';
 import { type Binding, bindHttp } from '../../../src/payment/lightning/binding.ts';
 import { createReceiver } from '../../../src/payment/lightning/nodes/create-receiver.ts';
 import type { Receiver } from '../../../src/payment/lightning/nodes/receiver.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createIds } from '../../../src/lib/id.ts';
+import { createIds } from '../../../src/lib/clock.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const START = 1_795_200_000_000;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { setNewest } from '../../../src/lib/set-newest.ts';
+import { setNewest } from '../../../src/lib/memory.ts';
 
 test('the oldest key is deleted, and only when there are more than allowed', () => {
   const map = new Map<string, number>();

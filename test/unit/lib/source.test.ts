@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sourceSchema } from '../../../src/lib/source.ts';
+import { sourceSchema } from '../../../src/lib/service.ts';
 
 test('a source names its origin and the time in whole seconds, and nothing else', () => {
   const source = { name: 'a', url: 'https://a.example', retrievedAt: 1 };

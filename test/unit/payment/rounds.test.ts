@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRounds } from '../../../src/lib/rounds.ts';
+import { createRounds } from '../../../src/lib/tasks.ts';
 
 test('concurrent callers share a running round, the next caller starts a new one, and a failed round is logged', async () => {
   const warned: object[] = [];
