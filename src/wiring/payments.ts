@@ -49,6 +49,13 @@ import type { LedgerStore, Payment } from '../store/ports/sales.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import { balanceContracts, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
 
+// How this process sells for USDC:
+// 1. the kit has what selling and settling share, and the rails that are on are opened with it (rails.ts);
+// 2. settling is this process's own, or that of the instance which leads;
+// 3. whoever settles opens the relayer, the rails' settlers and the books against the chain;
+// 4. the purchase, which the gate calls, looks up its rail, and that rail's status of the moment;
+// 5. maintenance takes over open rows at the start and in rounds.
+
 interface PaymentsOptions<S>
   extends Pick<
     RailKit,
@@ -56,32 +63,30 @@ interface PaymentsOptions<S>
   > {
   store: LedgerStore;
   channels: ChannelStore;
-  /** The books against the chain. Without them nothing is compared, and no difference stops a rail. */
+  /** Compares ledger and chain. Without it nothing is compared, and no difference stops a rail. */
   books?: BookStore;
-  /** Counts what came in beyond the ledger, for the metrics. */
+  /** Counts what came in beyond the ledger. */
   onSurplus?: (surplus: CountedSurplus) => void;
   sources: S;
   bootId: string;
-  /** The rails that may be opened: by default all. */
+  /** The rails that may be opened. By default all. */
   railList?: RailList;
   onMove?: OnMove;
-  /** Which process settles the payments. By default this one, without others beside it. */
+  /** Which process settles. By default this one alone. */
   place?: SettlingPlace | undefined;
-  /** Called with the state of a row that another process settles, once no call of this process waits for that row. */
-  onLeft?: (id: string, state: Payment['state'] | null) => void;
+  onLeft?: OpenSettlingOptions['onLeft'];
 }
 
-/** Composes the USDC rails: the purchase that the gate calls, and its start, maintenance and stop. */
+/** Composes the USDC sales: the purchase, the readiness, and the start, rounds and stop of maintenance. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, bootId, railList = RAILS, place = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
   const mismatch = watchMismatch(options);
-  const status = (name: RailName) => statusNow(() => settling, name, options.chain.agreed.whyUnconfirmed, mismatch);
-  const rails = openRails(kit, status, railList);
-  const settling: MaintainedSettling = openSettling(
-    { ...kit, rails, openBooks: bookOpener(options) },
-    { place, onLeft },
-  );
+  const statusBy = (whyUnconfirmed: () => string | null) => (name: RailName) =>
+    statusNow(() => settling, name, whyUnconfirmed, mismatch);
+  const rails = openRails(kit, statusBy(options.chain.agreed.whyUnconfirmed), railList);
+  const parts: SettlingParts = { ...kit, rails, openBooks: bookOpener(options) };
+  const settling: MaintainedSettling = openSettling(parts, { place, onLeft });
   const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
   const maintenance = createMaintenance({
     settling: mismatch ? watched(settling, mismatch) : settling,
@@ -95,22 +100,14 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     ledger: kit.ledger,
     /** The last probes of the rails' services. */
     probes: settling.probes,
-    /** What this process does for the other processes of the service. */
+    /** What this process does for the others of the service. */
     forOthers,
     readiness: createPaymentsReadiness({
       config,
       chain: options.chain,
       ledger: kit.ledger,
-      settling: {
-        ...settling,
-        status: (name) =>
-          statusNow(
-            () => settling,
-            name,
-            () => null,
-            mismatch,
-          ),
-      },
+      // `/readyz` has a check of its own for providers that do not agree.
+      settling: { ...settling, status: statusBy(() => null) },
       railList,
     }),
     ...maintenance,
@@ -119,49 +116,10 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
 
 export type Payments = ReturnType<typeof createPayments<object>>;
 
-function watchMismatch<S>({ books, config, log }: PaymentsOptions<S>): MismatchWatch | null {
-  const { network, ledger } = config;
-  return books
-    ? createMismatchWatch({ store: books, network: network.caip2, stopsBeyond: ledger.mismatchStopsBeyond, log })
-    : null;
-}
-
-function bookOpener<S>(options: PaymentsOptions<S>): SettlingParts['openBooks'] {
-  const { books } = options;
-  return books && ((rails) => openBooks({ ...options, books }, rails));
-}
-
-/** Settlement whose maintenance also reads what the chain lacks: before the first sale, and in each round. */
-function watched(settling: MaintainedSettling, mismatch: MismatchWatch): MaintainedSettling {
-  return {
-    ...settling,
-    start: async (maintain) => {
-      await mismatch.refresh();
-      await settling.start(maintain);
-    },
-    refresh: () => allTried([settling.refresh(), mismatch.refresh()]),
-  };
-}
-
 /** What selling and settling share. `probes` reports the remote services. */
 function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
-  const {
-    config,
-    chain,
-    store,
-    clock,
-    bootId,
-    onMove,
-    log,
-    spending,
-    settled,
-    metrics,
-    transfers,
-    outgoing,
-    channels,
-    railList,
-    place,
-  } = options;
+  const { config, chain, store, channels, bootId, railList, place, onMove, clock, log } = options;
+  const { spending, settled, metrics, transfers, outgoing } = options;
   const { usdc, chainId } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
@@ -169,7 +127,7 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const limits = { storeBytes, sharedBy: sharersOf(place), keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, channels, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
-  // Simulations use the address that will send the settlement: the facilitator's where it names one, else the relayer's, else the seller's.
+  // Simulations come from the address that will send: the facilitator's or the relayer's, else the seller's.
   const sender = (): `0x${string}` =>
     (config.rails.remote ? probes().facilitator?.sender : wallet?.address) ?? config.seller;
   const check = createChainCheck(chain, usdc, sender, clock);
@@ -195,38 +153,16 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   };
 }
 
-interface Opened {
-  rails: readonly OpenRail[];
-  settling: Settling;
-}
-
-function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rails, settling }: Opened) {
-  const { config, sources, clock, log } = options;
-  const { handlerTimeoutMs } = config;
-  return createPurchase<S>({
-    ledger,
-    settlement: settling,
-    railFor: railAmong(rails),
-    failures: createFailures(config.failureLimits, clock),
-    unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),
-    serve: createServe({ ledger, sources, handlerTimeoutMs }),
-    sources,
-    handlerTimeoutMs,
-    clock,
-    network: config.network.caip2,
-    log,
-  });
-}
-
-/** The rail that recognises a payment's terms. Without one, the first rail, whose checks say what is wrong with them. */
-function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
-  if (!first) throw new Error('no rail is on');
-  return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
+function watchMismatch<S>({ books, config, log }: PaymentsOptions<S>): MismatchWatch | null {
+  const { network, ledger } = config;
+  return books
+    ? createMismatchWatch({ store: books, network: network.caip2, stopsBeyond: ledger.mismatchStopsBeyond, log })
+    : null;
 }
 
 /**
- * A rail's status. Each call reads it again, because another process may settle by then. Money that the chain lacks
- * stops the rail in every process.
+ * A rail's status. Each call reads it again, because another process may settle by then.
+ * Money that the chain lacks stops the rail in every process.
  */
 function statusNow(
   settling: () => Settling,
@@ -246,18 +182,18 @@ function statusNow(
   };
 }
 
-/** What settlement by this process needs. Every process has it, also one that never settles. */
+/** What settlement by this process needs. A process that never settles has it too. */
 interface SettlingParts
   extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'>,
     Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'settled' | 'metrics'> {
   rails: readonly OpenRail[];
-  /** Opens the books against the chain. Absent in a command that works in the service's place. */
+  /** Opens the books. Absent in a command that works in the service's place. */
   openBooks?: ((rails: readonly BookRail[]) => Books) | undefined;
 }
 
 interface OpenSettlingOptions {
   place: SettlingPlace;
-  /** Called with the state of a row that another process settles, once no call of this process waits for that row. */
+  /** Called with the state of a row of another process, once no call of ours waits for that row. */
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
 }
 
@@ -282,7 +218,7 @@ export function openSettling(parts: SettlingParts, { place, onLeft }: OpenSettli
 interface LocalTerms {
   takeOver: SettlesForOthers['takeOver'];
   isShared: boolean;
-  /** The fencing token of this process's lease, where several processes may settle. */
+  /** Of this process's lease, where several processes may settle. */
   fencingToken?: number;
 }
 
@@ -300,9 +236,9 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
       books: settling.books,
     })),
   );
-  // The relayer is maintained once, and not by each rail that uses it.
+  // The relayer is maintained once, not by each rail that uses it.
   const all = [...relayer.opened(), ...rails.map(({ settling }) => settling)];
-  /** Null for a rail that is off. Its rows stay as they are, because no other rail can read their evidence. */
+  /** Null for a rail that is off. Its rows stay as they are: no other rail can read their evidence. */
   const railOf = (contract: Uint8Array): SettlingRail | null =>
     rails.find(({ rail }) => Buffer.compare(rail.purchase.contract, contract) === 0)?.settling ?? null;
   const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
@@ -318,15 +254,12 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
     load: async () => {
       for (const part of all) await part.load?.();
     },
-    /**
-     * Tries all parts. Then rejects with the first failure. A comparison of the books may be long, and nothing waits
-     * for it.
-     */
+    /** Tries all parts, then rejects with the first failure. Nothing waits for the books, which may take long. */
     refresh: () => {
       void books?.due();
       return allTried([...all.map((part) => part.refresh?.()), token.refresh(), watch.refresh()]);
     },
-    /** The relayer stops after the rails, because a rail that stops may still send something: channels send their last claims. */
+    /** The relayer stops last, because a rail may still send something: channels send their last claims. */
     stopSettlers: async () => {
       await books?.stop();
       await Promise.all(rails.map(({ settling }) => settling.settler.stop()));
@@ -335,7 +268,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
   });
 }
 
-/** Our relayer, opened when the first rail asks for it. A rail that a remote service settles asks for none. */
+/** Our relayer, opened for the first rail that asks. A rail that a remote service settles does not ask. */
 function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
   let relaying: Relaying | null = null;
   const byRail = new Map<string, Relaying>();
@@ -355,7 +288,7 @@ function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms[
   };
 }
 
-/** What the payments on rails that use our relayer brought in this UTC day, in USDC base units. */
+/** What payments on rails that use our relayer brought in this UTC day, in USDC base units. */
 function createIncome(
   { rails, settled, clock }: Pick<SettlingParts, 'rails' | 'settled' | 'clock'>,
   isRelayed: (rail: string) => boolean,
@@ -368,7 +301,10 @@ function createIncome(
   return async () => (await sums()).find(({ rail }) => rail === 'relayed')?.amount ?? 0n;
 }
 
-/** The relayer as one rail uses it: what the rail sends bears its name. A rail that stops does not stop the relayer, because other rails use it. */
+/**
+ * The relayer as one rail uses it: what the rail sends bears its name.
+ * A rail that stops does not stop the relayer, because other rails use it.
+ */
 function relayingFor(rail: string, relaying: Relaying): Relaying {
   const { settler, operate } = relaying;
   return {
@@ -387,7 +323,7 @@ interface SettledRail {
   readonly settling: RailSettling;
 }
 
-/** Probes each remote service. Never rejects. The relayer is no remote service: it watches its own balance. */
+/** Probes each remote service. Never rejects. The relayer is none: it watches its own balance. */
 async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Promise<RailProbes> {
   const asked = rails.flatMap(({ rail, settling }) => {
     const [service, probe] = [rail.info.service(config), settling.probe?.()];
@@ -396,8 +332,10 @@ async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Pro
   return Object.fromEntries(await Promise.all(asked));
 }
 
-/** Rows of one transaction that are added up. A batch settles at most 250 payments. */
-const MOST_ROWS = 1000;
+function bookOpener<S>(options: PaymentsOptions<S>): SettlingParts['openBooks'] {
+  const { books } = options;
+  return books && ((rails) => openBooks({ ...options, books }, rails));
+}
 
 interface BooksNeeds {
   readonly config: Pick<Config, 'network' | 'seller'>;
@@ -405,16 +343,12 @@ interface BooksNeeds {
   readonly books: BookStore;
   readonly store: Pick<LedgerStore, 'get' | 'findByHash'>;
   readonly transfers: Pick<GatewayTransferStore, 'paymentsIn'>;
-  /** Counts what came in beyond the ledger, for the metrics. */
   readonly onSurplus?: ((surplus: CountedSurplus) => void) | undefined;
   readonly clock: Clock;
   readonly log: BooksOptions['log'];
 }
 
-/**
- * Opens the books for the process that settles, with the rails that are on. What comes out of the channels' contract is
- * the channels' to compare.
- */
+/** Opens the books for the process that settles. What leaves the channels' contract is the channels' to compare. */
 function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   const { config, store, clock, log } = needs;
   const { usdc, caip2: network } = config.network;
@@ -440,6 +374,9 @@ function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   });
 }
 
+/** The most rows of one transaction that are added up. A batch settles at most 250 payments. */
+const MOST_ROWS = 1000;
+
 /** What the ledger says came in to the seller by this transaction, in base units. */
 async function knownIn(
   { store, transfers }: Pick<BooksNeeds, 'store' | 'transfers'>,
@@ -455,4 +392,45 @@ async function knownIn(
   return rows
     .filter((row) => row.state === 'settled' && same(row.payTo, payTo))
     .reduce((sum, { amount }) => sum + amount, 0n);
+}
+
+interface Opened {
+  rails: readonly OpenRail[];
+  settling: Settling;
+}
+
+function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rails, settling }: Opened) {
+  const { config, sources, clock, log } = options;
+  const { handlerTimeoutMs } = config;
+  return createPurchase<S>({
+    ledger,
+    settlement: settling,
+    railFor: railAmong(rails),
+    failures: createFailures(config.failureLimits, clock),
+    unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),
+    serve: createServe({ ledger, sources, handlerTimeoutMs }),
+    sources,
+    handlerTimeoutMs,
+    clock,
+    network: config.network.caip2,
+    log,
+  });
+}
+
+/** The rail that recognises a payment's terms; else the first, whose checks say what is wrong with them. */
+function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
+  if (!first) throw new Error('no rail is on');
+  return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
+}
+
+/** Settlement whose maintenance also reads what the chain lacks, before the first sale and in each round. */
+function watched(settling: MaintainedSettling, mismatch: MismatchWatch): MaintainedSettling {
+  return {
+    ...settling,
+    start: async (maintain) => {
+      await mismatch.refresh();
+      await settling.start(maintain);
+    },
+    refresh: () => allTried([settling.refresh(), mismatch.refresh()]),
+  };
 }

@@ -29,7 +29,12 @@ import type { RelayerSpendingStore } from '../store/ports/spending.ts';
 import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import type { Upstreams } from '../upstream/client/client.ts';
 
-/** Everything that a rail may need. Each rail declares which part it needs. */
+// The rails in USDC:
+// 1. the list has every rail, and a configuration turns some on, each for the prices that it sells;
+// 2. the readiness says whether payments can be taken by them;
+// 3. a warning names the routes that a rail sells below its gas.
+
+/** Everything that a rail may need. Each rail declares its part. */
 export interface RailKit {
   config: Config;
   /** Its requests have the rank `settle`. */
@@ -41,7 +46,7 @@ export interface RailKit {
   evidence: Evidence;
   token: TokenWatch;
   ledger: Ledger;
-  /** The contracts of all rails whose payments share the payer's own balance of the token. */
+  /** Contracts of all rails whose payments share the payer's own balance of the token. */
   balanceContracts: readonly Uint8Array[];
   channels: ChannelStore;
   /** What our relayer has spent, day by day. */
@@ -64,13 +69,13 @@ export interface RailKit {
 /** What a rail's folder brings to the list. */
 export interface RailModule {
   readonly info: RailInfo;
-  /** `status` is the status of the rail's settler, in this process or another. */
+  /** `status` is that of the rail's settler, in this process or another. */
   open(kit: RailKit, status: RailStatus): OpenRail;
 }
 
 /**
- * Rails in the order in which a 402 lists them. The first is always on, so `/readyz` checks the settler of this rail. It also checks the payments that
- * no other rail recognises.
+ * Rails in the order in which a 402 lists them. The first is always on: `/readyz` needs its settler, and it checks the
+ * payments that no other rail recognises.
  */
 export type RailList = readonly [RailModule, ...RailModule[]];
 
@@ -81,7 +86,7 @@ export const RAILS: RailList = [
   { info: channelsInfo, open: openChannels },
 ];
 
-/** The names of the list's rails, and of the rail whose payers sign for a contract, also where it is off; null for none of the list. */
+/** The names of the list's rails, and of the rail, on or off, whose payers sign for a contract; null for none. */
 export function railNames(config: Config, list: RailList = RAILS) {
   const names = new Map(list.map(({ info }) => [info.contract(config)?.toLowerCase(), info.name]));
   return {
@@ -90,7 +95,7 @@ export function railNames(config: Config, list: RailList = RAILS) {
   };
 }
 
-/** The contracts of the list's rails whose payments share the payer's own balance of the token, also of rails that are off. */
+/** The contracts of the rails, on or off, whose payments share the payer's own balance of the token. */
 export function balanceContracts(config: Config, list: RailList = RAILS): readonly Uint8Array[] {
   return list.flatMap(({ info }) => {
     const contract = info.takesFromBalance ? info.contract(config) : null;
@@ -98,7 +103,10 @@ export function balanceContracts(config: Config, list: RailList = RAILS): readon
   });
 }
 
-/** Returns how a payment came in, by the contract that its payer signed for. The Gateway's wallet is not known where the Gateway is off. */
+/**
+ * Tells how a payment came in, by the contract that its payer signed for.
+ * The Gateway's wallet is not known while the Gateway is off.
+ */
 export function waysIn(config: Config): (contract: Uint8Array) => 'usdc' | 'channels' | 'gateway' {
   const [token, channels] = [exactInfo.contract(config)?.toLowerCase(), channelsInfo.contract(config)];
   return (contract) => {
@@ -118,12 +126,12 @@ function railsUnder(rails: RailsConfig, list: RailList = RAILS): readonly RailIn
   return list.filter(isOn(rails)).map(({ info }) => info);
 }
 
-/** The rails of a list that sell a route of this price, in USDC base units, under a configuration. */
+/** The rails that are on and sell a route of this price, in USDC base units. */
 export function railsSelling(price: bigint, rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
   return railsUnder(rails, list).filter(({ sells }) => sells?.(price, rails) ?? true);
 }
 
-/** Opens the rails of a list that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
+/** Opens the rails that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
 export function openRails(
   kit: RailKit,
   statusOf: (name: RailInfo['name']) => RailStatus,
@@ -146,9 +154,10 @@ interface Check {
 }
 
 /**
- * Checks whether payments can be taken. `needed`: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, the first
- * rail can settle, and so can the service that it cannot settle without. `others`: whether each other rail sells. It is one of several ways to pay, so
- * it does not make the process unready.
+ * Reads whether payments can be taken.
+ * `needed`: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, and the first
+ * rail can settle, with the service that it cannot do without.
+ * `others`: whether each other rail sells. It is one of several ways to pay, so it does not make the process unready.
  */
 export function createPaymentsReadiness({ config, chain, ledger, settling, railList }: ReadinessOptions) {
   const [{ info: first }] = railList;
@@ -163,7 +172,7 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
 
   const probeOf = (service: string): RailProbe => settling.probes()[service] ?? { ok: false, detail: 'not asked yet' };
 
-  /** The check of a rail's service, or of a rail without one. Sales do not read these checks: they stop when the rail's settler is unavailable. */
+  /** A rail's check, or that of its service. Sales do not read it: they stop with the rail's settler. */
   function checkOf({ name, service }: RailInfo): { name: string; isNeeded: boolean; check: Check } {
     const remote = service(config.rails);
     if (remote?.isVital) return { name: remote.name, isNeeded: true, check: withoutSender(probeOf(remote.name)) };
@@ -184,7 +193,7 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
         ledger: await checked(ledger.ping),
         usdc: await checked(checkDomain),
         settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
-        // One provider's word alone decides. There is nothing to agree on.
+        // One provider's word decides alone: there is nothing to agree on.
         ...(chain.agreed.witnesses > 1 && {
           rpc: settlementState(chain.agreed.whyUnconfirmed(), wordsOf(chain.agreed.providers())),
         }),
@@ -195,7 +204,12 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
   };
 }
 
-/** What `/readyz` shows of a probe. It omits the sender's address, which only simulations use. */
+function settlementState(shortage: string | null, note: string | null): Check {
+  const detail = shortage ?? note;
+  return { ok: shortage === null, ...(detail !== null && { detail }) };
+}
+
+/** What `/readyz` shows of a probe: not the sender's address, which only simulations use. */
 function withoutSender({ ok, detail }: RailProbe): Check {
   return { ok, ...(detail !== undefined && { detail }) };
 }
@@ -210,11 +224,6 @@ function wordsOf(providers: readonly ProviderStatus[]): string | null {
   return words.length === 0 ? null : words.join('; ');
 }
 
-function settlementState(shortage: string | null, note: string | null): Check {
-  const detail = shortage ?? note;
-  return { ok: shortage === null, ...(detail !== null && { detail }) };
-}
-
 async function checked(look: () => Promise<void>): Promise<Check> {
   try {
     await look();
@@ -224,15 +233,15 @@ async function checked(look: () => Promise<void>): Promise<Check> {
   }
 }
 
-// Which routes sell below the gas of their payment, so that selling at a loss is a choice:
-// 1. what the relayer spent yesterday and today says what a unit of gas costs; else the newest block's base fee does;
-// 2. these days say how much gas a payment takes, where the plain rail alone uses the relayer; else the rail does;
+// Selling below the gas of a payment shall be a choice:
+// 1. a unit of gas costs what the relayer paid for it yesterday and today; else the newest block's base fee;
+// 2. a payment takes the gas of these days, where only one rail uses the relayer; else what the rail says;
 // 3. a route is named for each rail that sells it below the product.
 
 /** The routes that one rail sells at a loss. */
 interface Losses {
   readonly rail: string;
-  /** What the seller pays for one payment, in USDC, rounded up. */
+  /** What one payment costs the seller, in USDC, rounded up. */
   readonly costUsdc: string;
   readonly basis: 'the gas of the last day' | 'the current base fee';
   /** Each with its price: `rpc/health 0.0005`. */
@@ -249,21 +258,10 @@ interface LossesOptions {
   readonly clock: Clock;
 }
 
-interface Gas {
-  /** What one unit costs, in wei. */
-  readonly price: bigint;
-  /** Units of a payment, where they were measured. */
-  readonly ofPayment: bigint | null;
-  readonly basis: Losses['basis'];
-}
-
-/** Wei of native USDC in a base unit of its ERC-20 face. */
+/** Wei of native USDC in a base unit of its ERC-20 interface. */
 const WEI_PER_UNIT = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
-const ADVICE =
-  'these routes sell below the gas of a payment by this rail. Raise their PRICES, name them in ROUTES_OFF, offer the ' +
-  'plain rail from a higher price on (EXACT_FROM_USD, EXACT=off), or let buyers pay over channels (CHANNELS=on)';
 
-/** Finds the routes that are sold at a loss, rail by rail. Rejects when ledger and chain do not say what gas costs. */
+/** Finds the routes that a rail sells at a loss. Rejects when neither ledger nor chain says what gas costs. */
 export async function lossesOf(options: LossesOptions): Promise<Losses[]> {
   const { config, catalogue, railList = RAILS } = options;
   const { rails } = config;
@@ -284,17 +282,12 @@ export async function lossesOf(options: LossesOptions): Promise<Losses[]> {
   });
 }
 
-/** Warns in production of each rail that sells routes at a loss, and says how to change it. Never rejects. */
-export async function warnOfLosses(
-  options: LossesOptions & { readonly log: { warn(fields: object, message: string): void } },
-): Promise<void> {
-  const { config, log } = options;
-  if (!config.production) return;
-  try {
-    for (const losses of await lossesOf(options)) log.warn(losses, ADVICE);
-  } catch (err) {
-    log.warn({ err }, 'the price of gas is not known, so it is not known which routes sell below their gas');
-  }
+interface Gas {
+  /** What one unit costs, in wei. */
+  readonly price: bigint;
+  /** Units of a payment, where they were measured. */
+  readonly ofPayment: bigint | null;
+  readonly basis: Losses['basis'];
 }
 
 const newestBlock = z.object({ baseFeePerGas: quantity });
@@ -312,4 +305,21 @@ async function readGas({ spending, chain, clock }: LossesOptions): Promise<Gas> 
   const raw = await chain.request('eth_getBlockByNumber', ['latest', false]);
   const { baseFeePerGas } = parseAnswer(newestBlock, raw, 'newest block');
   return { price: pricesAt(baseFeePerGas, 0n).gasPrice, ofPayment: null, basis: 'the current base fee' };
+}
+
+const ADVICE =
+  'these routes sell below the gas of a payment by this rail. Raise their PRICES, name them in ROUTES_OFF, offer the ' +
+  'plain rail from a higher price on (EXACT_FROM_USD, EXACT=off), or let buyers pay over channels (CHANNELS=on)';
+
+/** Warns in production of each rail that sells at a loss, and says how to change it. Never rejects. */
+export async function warnOfLosses(
+  options: LossesOptions & { readonly log: { warn(fields: object, message: string): void } },
+): Promise<void> {
+  const { config, log } = options;
+  if (!config.production) return;
+  try {
+    for (const losses of await lossesOf(options)) log.warn(losses, ADVICE);
+  } catch (err) {
+    log.warn({ err }, 'the price of gas is not known, so it is not known which routes sell below their gas');
+  }
 }

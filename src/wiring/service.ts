@@ -33,8 +33,13 @@ import { createOutgoing, openSources } from './sources.ts';
 import { offersUnder, openProtocols, wordsOfRefusal } from './surfaces.ts';
 
 /**
- * Creates all parts of the service from the configuration and connects them. `declared`: the catalogue, by default the
- * whole one. Throws ConfigError when the configuration does not fit it.
+ * Makes every part of the service from the configuration, and starts what runs by itself:
+ * 1. the catalogue, as it is offered;
+ * 2. the ground: the data folder, the chain, the ledger, the sources;
+ * 3. the shop: what sells for USDC and over Lightning, and the facilitator;
+ * 4. the self-test, the clock watch, the readiness, the listings;
+ * 5. what registers routes, pages and tools.
+ * `declared`: the catalogue, by default the whole one. Throws ConfigError when the configuration does not fit it.
  */
 export async function createDeps(
   config: Config,
@@ -44,21 +49,89 @@ export async function createDeps(
   railList: RailList = RAILS,
 ) {
   const { catalogue, off } = openCatalogue(config, declared, railList);
+  const ground = await openGround(config, log, clock);
+  const { chain, collecting, metrics, ledger, outgoing, sources } = ground;
+  const { stores, instance } = ledger;
+  const listed = listedEntries(catalogue, sources);
+  // Free routes read the chain with the lowest rank.
+  const freeSources = readingAs('free', sources);
+  const shop = await openShop(ground, railList);
+  const { payments, lightning, lightningStore, facilitator } = shop;
+  publishCollector(metrics, { ...collecting, clock });
+  const onRun = countSelfTests(metrics);
+  const { selfTests: store } = stores;
+  const selfTest = await createSelfTest({ ...ground, catalogue, store, mayRun: ledger.leads, onRun });
+  const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
+  const readiness = createReadiness({ payments, lightning, ...sources, ledger, clock, clockWatch });
+  const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
+  const offerOf = offersUnder(config, { railList, probes: payments.probes });
+  const { purchase } = payments;
+  const { feeSteps } = collecting;
+  const offered = { catalogue, listed, off, offerOf, purchase, feeSteps };
+  const mounts = createMounts({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
+  await chain.watch(stores.providers);
+  void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
+  await payments.start();
+  await lightning.start();
+  await listings.start();
+  collecting.start();
+  clockWatch.start();
+
+  const { payTo, network, rates } = lightning;
+  return {
+    config,
+    clock,
+    log,
+    sources: freeSources,
+    metrics,
+    payments,
+    lightningStore,
+    facilitator,
+    describeLightning: createLightningDescriptor({ catalogue: listed, network, payTo, rates, clock }),
+    lookup: openLookup(config, stores),
+    ...mounts,
+    offerOf,
+    readiness,
+    listed,
+    market: listings.market,
+    discovery: listings.discovery,
+    selfTest,
+    ledgerSyncFailed: stores.syncFailed,
+    close: async () => {
+      await Promise.all([selfTest?.stop(), clockWatch.stop()]);
+      await listings.stop();
+      await instance?.membership.stop();
+      await payments.stop();
+      await lightning.stop();
+      await collecting.stop();
+      await outgoing.close();
+      await ledger.close();
+      ground.lock.release();
+      await chain.close();
+    },
+  };
+}
+
+/** What all other parts stand on. The lock comes first, so that no other process has this data folder open. */
+async function openGround(config: Config, log: Logger, clock: Clock) {
   const lock = holdDataFolder(config, log);
   const metrics = createMetrics();
   const chain = openChain(config, metrics, log);
   const collecting = openCollecting({ config, chain, clock, log });
   const ledger = await openLedger(config, clock, log, metrics);
-  const { stores, bootId, instance } = ledger;
-  const { payments: store, selfTests, books } = stores;
+  const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const sources = openSources({ config, chain, clock, collecting, selfTests: ledger.stores.selfTests, outgoing });
+  return { config, log, clock, lock, metrics, chain, collecting, ledger, outgoing, sources };
+}
+
+/** What takes payments: sales for USDC, sales over Lightning, and the facilitator. Nothing is started yet. */
+async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList: RailList) {
+  const { config, metrics, chain, ledger, outgoing, sources, clock, log } = ground;
+  const { stores, bootId, instance, windows } = ledger;
+  const { payments: store, books } = stores;
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
   const watched = createPaymentMetrics(metrics, { store, clock, ...named });
   const lightningStore = watched.watchClaims(stores.lightning);
-  const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
-  const sources = openSources({ config, chain, clock, collecting, selfTests, outgoing });
-  const listed = listedEntries(catalogue, sources);
-  // Free routes read the chain with the lowest rank.
-  const freeSources = readingAs('free', sources);
   const payments = createPayments<Sources>({
     ...stores,
     config,
@@ -92,97 +165,23 @@ export async function createDeps(
     runsMaintenance: ledger.leads,
     isAlone: !instance,
     sharedBy: sharersOf(instance?.place),
-    windows: ledger.windows,
+    windows,
   });
-  const { payTo, network: lightningNetwork, rates } = lightning;
   const facilitator = createFacilitator({
     store: lightningStore,
     clock,
     config: config.facilitator,
-    windows: ledger.windows,
+    windows,
     publicOrigin: config.publicOrigin,
-    ownPayTo: payTo,
+    ownPayTo: lightning.payTo,
     log,
   });
-  publishCollector(metrics, { ...collecting, clock });
-  const selfTest = await createSelfTest({
-    config,
-    chain,
-    store: selfTests,
-    catalogue,
-    clock,
-    log,
-    mayRun: ledger.leads,
-    onRun: countSelfTests(metrics),
-  });
-  const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
-  const readiness = createReadiness({ payments, lightning, ...sources, ledger, clock, clockWatch });
-  const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
-  const offerOf = offersUnder(config, { railList, probes: payments.probes });
-  const mounts = createMounts({
-    config,
-    catalogue,
-    listed,
-    sources: freeSources,
-    lightning,
-    facilitator,
-    listings,
-    ledger,
-    readiness,
-    protocols,
-    offerOf,
-    outgoing,
-    off,
-    clock,
-    log,
-    purchase: payments.purchase,
-    feeSteps: collecting.feeSteps,
-  });
-  await chain.watch(stores.providers);
-  void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
-  await payments.start();
-  await lightning.start();
-  await listings.start();
-  collecting.start();
-  clockWatch.start();
-
-  return {
-    config,
-    clock,
-    log,
-    sources: freeSources,
-    metrics,
-    payments,
-    lightningStore,
-    facilitator,
-    describeLightning: createLightningDescriptor({ catalogue: listed, network: lightningNetwork, payTo, rates, clock }),
-    lookup: openLookup(config, stores),
-    ...mounts,
-    offerOf,
-    readiness,
-    listed,
-    market: listings.market,
-    discovery: listings.discovery,
-    selfTest,
-    ledgerSyncFailed: stores.syncFailed,
-    close: async () => {
-      await Promise.all([selfTest?.stop(), clockWatch.stop()]);
-      await listings.stop();
-      await instance?.membership.stop();
-      await payments.stop();
-      await lightning.stop();
-      await collecting.stop();
-      await outgoing.close();
-      await ledger.close();
-      lock.release();
-      await chain.close();
-    },
-  };
+  return { payments, protocols, lightning, lightningStore, facilitator };
 }
 
 /**
- * Closes the data directory to other users of the machine, and locks it for this process. Throws ConfigError, with the
- * command that closes the directory, where it is not ours to close.
+ * Closes the data folder to other users of the machine, and locks it for this process.
+ * Throws ConfigError, with the command that closes it, where the folder is not ours to close.
  */
 function holdDataFolder(config: Config, log: Logger): ReturnType<typeof holdLedger> {
   try {
@@ -204,7 +203,7 @@ function openLookup({ network }: Config, { payments, transfers, lightning: claim
   return createLookup({ payments, transfers, claims, lightningNetworks, explorerUrl: network.explorerUrl });
 }
 
-/** The same sources. What reads the chain through them has this rank. */
+/** These sources, reading the chain with this rank. */
 function readingAs(rank: Rank, sources: Sources): Sources {
   return { ...sources, chain: ranked(sources.chain, rank) };
 }
