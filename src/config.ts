@@ -1,89 +1,19 @@
 import { z } from 'zod';
-import {
-  assembleCollected,
-  assembleCollector,
-  assembleNetwork,
-  assembleWatch,
-  type CollectedConfig,
-  type CollectorConfig,
-  collectedEnvironment,
-  collectorEnvironment,
-  collectorProblems,
-  type NetworkConfig,
-  networkEnvironment,
-  networkProblems,
-  type WatchConfig,
-  watchEnvironment,
-} from './config/chain.ts';
-import {
-  assembleFacilitator,
-  assembleLightning,
-  assembleMarkets,
-  assembleProtocols,
-  type FacilitatorConfig,
-  facilitatorEnvironment,
-  type LightningConfig,
-  lightningEnvironment,
-  lightningProblems,
-  type MarketsConfig,
-  marketsEnvironment,
-  type ProtocolsConfig,
-  protocolsEnvironment,
-} from './config/lightning.ts';
-import {
-  assembleFailures,
-  assembleOffers,
-  assembleRails,
-  assembleRelayer,
-  assembleUnknown,
-  type FailureLimits,
-  failuresEnvironment,
-  type OffersConfig,
-  offersEnvironment,
-  originProblems,
-  type RailsConfig,
-  type RelayerConfig,
-  railsEnvironment,
-  railsProblems,
-  relayerEnvironment,
-  sellerProblems,
-  type UnknownLimits,
-} from './config/payment.ts';
-import {
-  assembleLedger,
-  assembleSelfTest,
-  type LedgerConfig,
-  ledgerEnvironment,
-  ledgerProblems,
-  type SelfTestConfig,
-  selfTestEnvironment,
-  selfTestProblems,
-} from './config/service.ts';
-import {
-  assembleDiscovery,
-  assembleMarket,
-  assembleNames,
-  assemblePackages,
-  assembleSite,
-  assembleWeb,
-  type DiscoveryConfig,
-  discoveryEnvironment,
-  type MarketConfig,
-  marketEnvironment,
-  type NamesConfig,
-  namesEnvironment,
-  type PackagesConfig,
-  packagesEnvironment,
-  type SiteConfig,
-  siteEnvironment,
-  siteProblems,
-  type WebConfig,
-  webEnvironment,
-} from './config/sources.ts';
-import { address, httpUrl, list, whole, wholeNumber } from './config/table.ts';
+import * as chain from './config/chain.ts';
+import * as lightning from './config/lightning.ts';
+import * as payment from './config/payment.ts';
+import * as service from './config/service.ts';
+import * as sources from './config/sources.ts';
+import { address, httpUrl, list, privateKey, whole, wholeNumber } from './config/table.ts';
 import { editDistance } from './lib/edit-distance.ts';
 
-/** Carries every problem of the environment, so that an operator can correct all of them at once. */
+// The environment becomes the configuration:
+// 1. each subject in `config/` has its keys, its faults and its assembly; what belongs to no subject stands here;
+// 2. every key is parsed, and every fault is collected, so that an operator can correct all at once;
+// 3. only an environment without a fault is assembled;
+// 4. keys that look like ours and that nobody reads are found for a warning.
+
+/** Carries every problem of the environment. */
 export class ConfigError extends Error {
   readonly problems: readonly string[];
   constructor(problems: readonly string[]) {
@@ -95,32 +25,29 @@ export class ConfigError extends Error {
 
 const environment = z.object({
   NODE_ENV: z.string().default('development'),
-  ...networkEnvironment,
+  ...chain.networkEnvironment,
   SELLER_ADDRESS: address,
-  RELAYER_PRIVATE_KEY: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
-    .optional(),
+  RELAYER_PRIVATE_KEY: privateKey.optional(),
   PROJECT_TOKEN_ADDRESS: address.optional(),
-  ...collectorEnvironment,
-  ...watchEnvironment,
-  ...collectedEnvironment,
-  ...packagesEnvironment,
-  ...namesEnvironment,
-  ...lightningEnvironment,
-  ...facilitatorEnvironment,
-  ...discoveryEnvironment,
-  ...selfTestEnvironment,
-  ...relayerEnvironment,
-  ...marketsEnvironment,
-  ...marketEnvironment,
-  ...railsEnvironment,
-  ...offersEnvironment,
-  ...protocolsEnvironment,
-  ...ledgerEnvironment,
-  ...webEnvironment,
-  ...siteEnvironment,
-  ...failuresEnvironment,
+  ...chain.collectorEnvironment,
+  ...chain.watchEnvironment,
+  ...chain.collectedEnvironment,
+  ...sources.packagesEnvironment,
+  ...sources.namesEnvironment,
+  ...lightning.lightningEnvironment,
+  ...lightning.facilitatorEnvironment,
+  ...sources.discoveryEnvironment,
+  ...service.selfTestEnvironment,
+  ...payment.relayerEnvironment,
+  ...sources.marketsEnvironment,
+  ...sources.marketEnvironment,
+  ...payment.railsEnvironment,
+  ...payment.offersEnvironment,
+  ...lightning.protocolsEnvironment,
+  ...service.ledgerEnvironment,
+  ...sources.webEnvironment,
+  ...sources.siteEnvironment,
+  ...payment.failuresEnvironment,
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(4021, 0, 65535),
   PUBLIC_ORIGIN: httpUrl.optional(),
@@ -143,50 +70,48 @@ const environment = z.object({
   METRICS_TOKEN: z.string().min(16, 'at least 16 characters').optional(),
 });
 
-/** The service's whole configuration. `.env.example` explains every key. A time has the unit of its name. */
+/** The whole configuration. `.env.example` explains every key. A time has the unit of its name. */
 export interface Config {
   readonly production: boolean;
-  readonly network: NetworkConfig;
+  readonly network: chain.NetworkConfig;
   readonly seller: `0x${string}`;
   /** Null only where a remote facilitator settles. */
   readonly relayerPrivateKey: `0x${string}` | null;
   readonly projectToken: `0x${string}` | null;
   /** How the collector reads the chain. */
-  readonly collector: CollectorConfig;
+  readonly collector: chain.CollectorConfig;
   /** What the collector looks for in the chain's logs. */
-  readonly watch: WatchConfig;
+  readonly watch: chain.WatchConfig;
   /** How answers describe the collected data, and how RPC endpoints are probed. */
-  readonly collected: CollectedConfig;
+  readonly collected: chain.CollectedConfig;
   /** Where package data is read. */
-  readonly packages: PackagesConfig;
+  readonly packages: sources.PackagesConfig;
   /** Where domains, currencies and encyclopedias are read. */
-  readonly names: NamesConfig;
+  readonly names: sources.NamesConfig;
   /** How our own relayer settles. */
-  readonly relayer: RelayerConfig;
+  readonly relayer: payment.RelayerConfig;
   /** How the priced routes are sold over Lightning. */
-  readonly lightning: LightningConfig;
-  /** The facilitator's limits. */
-  readonly facilitator: FacilitatorConfig;
+  readonly lightning: lightning.LightningConfig;
+  readonly facilitator: lightning.FacilitatorConfig;
   /** Where the search reads other sellers' entries. */
-  readonly discovery: DiscoveryConfig;
+  readonly discovery: sources.DiscoveryConfig;
   /** How the service buys its own endpoint. */
-  readonly selfTest: SelfTestConfig;
+  readonly selfTest: service.SelfTestConfig;
   /** Which settlers settle USDC payments. */
-  readonly rails: RailsConfig;
-  /** What the operator changes in the catalogue's prices and routes. */
-  readonly offers: OffersConfig;
+  readonly rails: payment.RailsConfig;
+  /** What the operator changes in prices and routes. */
+  readonly offers: payment.OffersConfig;
   /** How payments are asked for and presented. */
-  readonly protocols: ProtocolsConfig;
-  /** Where the ledger is. */
-  readonly ledger: LedgerConfig;
+  readonly protocols: lightning.ProtocolsConfig;
+  readonly ledger: service.LedgerConfig;
   /** Where the bitcoin price and USYC are read. */
-  readonly markets: MarketsConfig;
-  /** How the market of other sellers' routes is kept. */
-  readonly market: MarketConfig;
+  readonly markets: sources.MarketsConfig;
+  /** The market of other sellers' routes. */
+  readonly market: sources.MarketConfig;
   /** How third parties' web pages are fetched. */
-  readonly web: WebConfig;
+  readonly web: sources.WebConfig;
   /** What the pages for people link to. */
-  readonly site: SiteConfig;
+  readonly site: sources.SiteConfig;
   readonly host: string;
   readonly port: number;
   /** Scheme, host and port under which buyers reach us, without a trailing slash. */
@@ -196,14 +121,12 @@ export interface Config {
   readonly trustedProxies: readonly string[];
   /** Open connections; 0 is off. */
   readonly connections: { readonly perClient: number; readonly most: number | null };
-  /** Requests per minute and client; 0 is off. */
+  /** Requests a minute of one client; 0 is off. */
   readonly rateLimits: { readonly free: number; readonly priced: number };
-  /** Payments that one payer may have open at the same time; 0 is off. */
+  /** Open payments of one payer; 0 is off. */
   readonly maxOpenPayments: number;
-  /** Limits on uncharged failures; 0 is off. */
-  readonly failureLimits: FailureLimits;
-  /** Limits on payments with an unknown outcome; 0 is off. */
-  readonly unknownLimits: UnknownLimits;
+  readonly failureLimits: payment.FailureLimits;
+  readonly unknownLimits: payment.UnknownLimits;
   readonly replies: { readonly storeBytes: number; readonly keepSeconds: number; readonly maxDeliveries: number };
   readonly rpcTimeoutMs: number;
   readonly handlerTimeoutMs: number;
@@ -213,7 +136,7 @@ export interface Config {
   readonly metricsToken: string | null;
 }
 
-/** Reads the environment into a frozen Config, or throws ConfigError with every problem. An empty value counts as unset. */
+/** Reads the environment into a frozen Config, or throws ConfigError. An empty value counts as unset. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = environment.safeParse(given);
@@ -225,23 +148,18 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     problems.push('ALLOW_TEST_HOSTS is set (it leads around the address guard; production refuses to start with it)');
   }
   problems.push(
-    ...networkProblems(given),
-    ...sellerProblems(given),
-    ...originProblems(given),
-    ...lightningProblems(given),
-    ...selfTestProblems(given),
-    ...railsProblems(given),
-    ...ledgerProblems(given),
-    ...collectorProblems(given),
-    ...siteProblems(given),
+    ...chain.networkProblems(given),
+    ...payment.sellerProblems(given),
+    ...payment.originProblems(given),
+    ...lightning.lightningProblems(given),
+    ...service.selfTestProblems(given),
+    ...payment.railsProblems(given),
+    ...service.ledgerProblems(given),
+    ...chain.collectorProblems(given),
+    ...sources.siteProblems(given),
   );
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   return Object.freeze(assemble(parsed.data));
-}
-
-/** The keys that look like ours and that nobody reads. Each is worth a warning: a mistyped setting has no effect. */
-export function findUnreadKeys(env: Record<string, string | undefined>): readonly UnreadKey[] {
-  return unreadKeys(env, Object.keys(environment.shape));
 }
 
 function describe(given: Record<string, string | undefined>) {
@@ -255,28 +173,28 @@ function describe(given: Record<string, string | undefined>) {
 function assemble(env: z.output<typeof environment>): Config {
   return {
     production: env.NODE_ENV === 'production',
-    network: assembleNetwork(env),
+    network: chain.assembleNetwork(env),
     seller: env.SELLER_ADDRESS as `0x${string}`,
     relayerPrivateKey: (env.RELAYER_PRIVATE_KEY as `0x${string}` | undefined) ?? null,
     projectToken: (env.PROJECT_TOKEN_ADDRESS as `0x${string}` | undefined) ?? null,
-    collector: assembleCollector(env),
-    watch: assembleWatch(env, env.NETWORK, env.PROJECT_TOKEN_ADDRESS),
-    collected: assembleCollected(env),
-    packages: assemblePackages(env),
-    names: assembleNames(env),
-    relayer: assembleRelayer(env),
-    lightning: assembleLightning(env),
-    facilitator: assembleFacilitator(env),
-    discovery: assembleDiscovery(env, env.NETWORK),
-    selfTest: assembleSelfTest(env),
-    markets: assembleMarkets(env, env.NETWORK),
-    market: assembleMarket(env),
-    ledger: assembleLedger(env),
-    rails: assembleRails(env, env.NETWORK),
-    offers: assembleOffers(env),
-    protocols: assembleProtocols(env),
-    web: assembleWeb(env),
-    site: assembleSite(env),
+    collector: chain.assembleCollector(env),
+    watch: chain.assembleWatch(env, env.NETWORK, env.PROJECT_TOKEN_ADDRESS),
+    collected: chain.assembleCollected(env),
+    packages: sources.assemblePackages(env),
+    names: sources.assembleNames(env),
+    relayer: payment.assembleRelayer(env),
+    lightning: lightning.assembleLightning(env),
+    facilitator: lightning.assembleFacilitator(env),
+    discovery: sources.assembleDiscovery(env, env.NETWORK),
+    selfTest: service.assembleSelfTest(env),
+    markets: sources.assembleMarkets(env, env.NETWORK),
+    market: sources.assembleMarket(env),
+    ledger: service.assembleLedger(env),
+    rails: payment.assembleRails(env, env.NETWORK),
+    offers: payment.assembleOffers(env),
+    protocols: lightning.assembleProtocols(env),
+    web: sources.assembleWeb(env),
+    site: sources.assembleSite(env),
     host: env.HOST,
     port: env.PORT,
     publicOrigin: env.PUBLIC_ORIGIN ? new URL(env.PUBLIC_ORIGIN).origin : `http://${env.HOST}:${env.PORT}`,
@@ -286,8 +204,8 @@ function assemble(env: z.output<typeof environment>): Config {
     connections: { perClient: env.CONNECTIONS_PER_CLIENT, most: env.MAX_CONNECTIONS ?? null },
     rateLimits: { free: env.RATE_LIMIT_FREE_PER_MINUTE, priced: env.RATE_LIMIT_PRICED_PER_MINUTE },
     maxOpenPayments: env.PAYER_MAX_OPEN,
-    failureLimits: assembleFailures(env),
-    unknownLimits: assembleUnknown(env),
+    failureLimits: payment.assembleFailures(env),
+    unknownLimits: payment.assembleUnknown(env),
     replies: {
       storeBytes: env.REPLY_STORE_MB * 1024 * 1024,
       keepSeconds: env.REDELIVERY_SECONDS,
@@ -302,15 +220,15 @@ function assemble(env: z.output<typeof environment>): Config {
   };
 }
 
-/** A key of the environment that looks like one of ours, and the real key that is nearest to it. Never its value. */
-export interface UnreadKey {
+/** A key that looks like ours, and the real one that is nearest to it. */
+interface UnreadKey {
   readonly key: string;
   readonly nearest: string;
 }
 
 /**
- * The first words of our keys that mean nothing to other programs. Words such as HOST, LOG, NODE, PUBLIC or WEB are
- * left out, because ordinary environments have keys that begin with them.
+ * First words of our keys that mean nothing to other programs. HOST, LOG, NODE, PUBLIC, WEB and such are left out,
+ * because ordinary environments have keys that begin with them.
  */
 export const OWN_WORDS = [
   'RELAYER',
@@ -336,7 +254,7 @@ export const OWN_WORDS = [
   'UPSTREAM',
 ];
 
-/** Keys that begin like ours and are read by our commands: the buyer's (docs/paying.md). */
+/** Keys that begin like ours and that our commands read: the buyer's (docs/paying.md). */
 const READ_BY_COMMANDS = [
   'RPC_URL',
   'PAYER_URL',
@@ -346,23 +264,20 @@ const READ_BY_COMMANDS = [
   'LND_PAYER_MACAROON',
 ];
 
-/** What a cluster sets in each container for a service named like one of our words: `LEDGER_PORT_5432_TCP`. */
+/** What a cluster sets for a service that is named like one of our words: `LEDGER_PORT_5432_TCP`. */
 const OF_A_CLUSTER = /_(SERVICE_(HOST|PORT)(_.*)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)$/;
 /** Shorter words and keys are near to too many others. */
 const LEAST_WORD = 6;
 const LEAST_KEY = 8;
-/** Letters that a mistyped key may differ in from a real one whose first word is no word of ours. */
+/** In so many letters a mistyped key may differ from a real one whose first word is none of ours. */
 const MISTYPED = 2;
 
 /**
- * Returns the keys with a value that begin like ours, or are mistyped by up to two letters, and that are no key of
- * `known`. A setting that nobody reads would go unnoticed: the service runs on without it. No value is shown,
- * because it may be a private key.
+ * The keys with a value that begin like ours, or are mistyped by up to two letters, and that nobody reads. Each is worth
+ * a warning, because a mistyped setting has no effect. No value is shown: it may be a private key.
  */
-export function unreadKeys(
-  env: Readonly<Record<string, string | undefined>>,
-  known: readonly string[],
-): readonly UnreadKey[] {
+export function findUnreadKeys(env: Readonly<Record<string, string | undefined>>): readonly UnreadKey[] {
+  const known = Object.keys(environment.shape);
   const read = new Set([...known, ...READ_BY_COMMANDS]);
   return Object.entries(env).flatMap(([key, value]) => {
     if (!value || read.has(key) || !/^[A-Z][A-Z0-9_]*$/.test(key) || OF_A_CLUSTER.test(key)) return [];

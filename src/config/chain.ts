@@ -1,13 +1,16 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { address, httpUrl, list, whole } from './table.ts';
+import { address, httpUrl, list, onOff, unitsOf, whole } from './table.ts';
+
+// The chain that payments move on, what is looked for in its logs, how it is collected, and how collected data is judged.
+// For each: its shape, its presets, its keys, its faults, its assembly.
 
 interface Preset {
   readonly chainId: number;
   readonly rpcUrls: readonly string[];
   readonly usdc: `0x${string}`;
   readonly explorerUrl: string | null;
-  /** Where a buyer reads how to get USDC on this chain; null: nowhere, as for play money. */
+  /** Where buyers read how to get USDC here; null: nowhere, as for play money. */
   readonly getUsdcUrl: string | null;
   /** The chain's name for people. */
   readonly name: string;
@@ -19,13 +22,13 @@ export interface NetworkConfig extends Preset {
   readonly isPlayMoney: boolean;
   /** The chain's name in x402. */
   readonly caip2: `eip155:${number}`;
-  /** The path segment under which the routes of the chain stand, beside `chain`. */
+  /** Of the paths of the chain's routes, beside `chain`. */
   readonly segment: string;
-  /** JSON-RPC URLs that everybody may know: a page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
+  /** Public JSON-RPC URLs: a page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
   readonly walletRpcUrls: readonly string[];
 }
 
-/** Public addresses of Arc. The operator's RPC_URLS replace the public RPC endpoints. */
+/** Public addresses of Arc. The operator's RPC_URLS replace the RPC endpoints. */
 const USDC_ON_ARC = '0x3600000000000000000000000000000000000000';
 const NETWORKS: Record<string, Preset> = {
   arc: {
@@ -56,12 +59,11 @@ const NETWORKS: Record<string, Preset> = {
   },
 };
 
-/** The USDC contract of an environment that was not checked yet, in lower case; null without one. */
+/** The USDC contract of an unchecked environment, in lower case; null without one. */
 export function usdcOf(given: Record<string, string | undefined>): string | null {
   return (given.USDC_ADDRESS ?? NETWORKS[given.NETWORK ?? '']?.usdc)?.toLowerCase() ?? null;
 }
 
-/** The environment's keys of the network. */
 export const networkEnvironment = {
   NETWORK: z.enum(['arc', 'arc-testnet', 'custom'], 'one of arc, arc-testnet, custom'),
   CHAIN_ID: whole(0).optional(),
@@ -70,12 +72,12 @@ export const networkEnvironment = {
   EXPLORER_URL: httpUrl.optional(),
   GET_USDC_URL: httpUrl.optional(),
   WALLET_RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
-  // It stands in pages, documents and tool descriptions, so it has no markup and no line breaks.
+  // Without markup and line breaks, because pages, documents and tool descriptions name it.
   NETWORK_NAME: z
     .string()
     .regex(/^[\p{L}\p{N}][\p{L}\p{N} .()-]{0,39}$/u, 'up to 40 letters, digits, spaces, dots, dashes and parentheses')
     .optional(),
-  PLAY_MONEY: z.enum(['on', 'off'], 'on or off').default('off'),
+  PLAY_MONEY: onOff('off'),
   CHAIN_SEGMENT: z
     .string()
     .regex(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes')
@@ -84,14 +86,14 @@ export const networkEnvironment = {
 
 type Environment = z.output<z.ZodObject<typeof networkEnvironment>>;
 
-/** Missing settings of a network without a preset, one line each. */
+/** What a network without a preset lacks, one line each. */
 export function networkProblems(given: Record<string, string | undefined>): string[] {
   if (given.NETWORK !== 'custom') return [];
   const missing = ['CHAIN_ID', 'RPC_URLS', 'USDC_ADDRESS'].filter((key) => given[key] === undefined);
   return missing.map((key) => `${key} is missing (NETWORK=custom needs it)`);
 }
 
-/** Builds the network's settings. `networkProblems` has found no problem before. */
+/** `networkProblems` has found no problem before. */
 export function assembleNetwork(env: Environment): NetworkConfig {
   const preset = NETWORKS[env.NETWORK];
   const chainId = env.CHAIN_ID || preset?.chainId || 0;
@@ -111,14 +113,15 @@ export function assembleNetwork(env: Environment): NetworkConfig {
   };
 }
 
-/** A token whose trades against USDC are collected, with the symbol that requests use. */
+/** A token whose trades against USDC are collected. */
 interface WatchedToken {
+  /** As requests name it. */
   readonly symbol: string;
   /** Lower case. */
   readonly address: `0x${string}`;
 }
 
-/** A place of trade: the contract that creates its pools (v4: the pool manager, which also holds them). */
+/** A place of trade: the contract that creates its pools; of v4 the pool manager, which also holds them. */
 interface Venue {
   readonly kind: 'v2' | 'v3' | 'v4' | 'slipstream';
   readonly address: `0x${string}`;
@@ -129,19 +132,19 @@ interface Venue {
 export interface WatchConfig {
   readonly tokens: readonly WatchedToken[];
   readonly venues: readonly Venue[];
-  /** The project's own token, when one is configured; it is among `tokens` too. */
+  /** The project's own token, if there is one. It is among `tokens` too. */
   readonly projectToken: `0x${string}` | null;
   /** The account whose USDC transfers are the project's payouts. */
   readonly distributor: `0x${string}` | null;
   /** Addresses that burn the project tokens sent to them. */
   readonly burnAddresses: readonly `0x${string}`[];
-  /** Trades of less than this do not count towards prices; in 10^-9 USDC. */
+  /** Smaller trades do not count towards prices; in 10^-9 USDC. */
   readonly dustE9: bigint;
-  /** Trades further than this from the running median do not count towards prices; in percent. */
+  /** Trades further from the running median do not count towards prices. */
   readonly outlierPercent: number;
 }
 
-/** Circle's and the venues' public addresses. A network without a preset needs its own settings. */
+/** Public addresses of Circle and the venues. Another network needs its own settings. */
 const PRESETS: Record<string, { readonly tokens: string; readonly venues: string }> = {
   arc: {
     tokens: [
@@ -162,15 +165,14 @@ const PRESETS: Record<string, { readonly tokens: string; readonly venues: string
   },
 };
 
-/** The zero address, and the address that is commonly used for burning. */
+/** The zero address, and the usual one for burning. */
 const BURN_ADDRESSES = '0x0000000000000000000000000000000000000000,0x000000000000000000000000000000000000dEaD';
 
 const lowerAddress = (text: string) => text.toLowerCase() as `0x${string}`;
-const entries = (text: string): string[] => text.split(',').flatMap((part) => part.trim() || []);
-/** Parses every entry by `pattern`, or reports a problem that names the form. */
+/** Reads every entry by `pattern`, or names the form that is wanted. */
 const listOf = <T>(pattern: RegExp, form: string, read: (groups: readonly string[]) => T) =>
-  z.string().transform((text, context): T[] =>
-    entries(text).flatMap((entry) => {
+  list.transform((entries, context): T[] =>
+    entries.flatMap((entry) => {
       const [, ...groups] = pattern.exec(entry) ?? [];
       if (groups.length > 0) return [read(groups)];
       context.addIssue({ code: 'custom', message: `a comma-separated list of ${form}` });
@@ -193,16 +195,12 @@ const venueList = listOf(
 );
 const addressList = listOf(/^(0x[0-9a-fA-F]{40})$/, '0x addresses', ([address = '']) => lowerAddress(address));
 
-/** USDC with up to nine decimals, as whole 10^-9. */
+/** USDC in whole 10^-9. */
 const e9 = z
   .string()
   .regex(/^\d{1,9}(\.\d{1,9})?$/, 'an amount of USDC')
-  .transform((text) => {
-    const [whole = '0', fraction = ''] = text.split('.');
-    return BigInt(whole + fraction.padEnd(9, '0'));
-  });
+  .transform((text) => unitsOf(text, 9));
 
-/** The environment's keys of the watch list. */
 export const watchEnvironment = {
   WATCH_TOKENS: tokenList.optional(),
   DEX_VENUES: venueList.optional(),
@@ -210,10 +208,7 @@ export const watchEnvironment = {
     .string()
     .regex(/^[A-Za-z0-9.$_-]{1,16}$/, 'at most 16 letters, digits or . $ _ -')
     .default('TOKEN'),
-  DISTRIBUTOR_ADDRESS: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits')
-    .optional(),
+  DISTRIBUTOR_ADDRESS: address.optional(),
   BURN_ADDRESSES: addressList.prefault(BURN_ADDRESSES),
   TRADE_DUST_USDC: e9.prefault('1'),
   TRADE_OUTLIER_PERCENT: z
@@ -226,7 +221,7 @@ export const watchEnvironment = {
 
 type WatchEnvironment = z.output<z.ZodObject<typeof watchEnvironment>>;
 
-/** Builds the watch list of a network: the environment's, else the preset's. It always contains the project's token, if there is one. */
+/** The environment's watch list, else the network's preset; always with the project's token, if there is one. */
 export function assembleWatch(env: WatchEnvironment, network: string, projectToken: string | undefined): WatchConfig {
   const preset = PRESETS[network];
   const tokens = env.WATCH_TOKENS ?? tokenList.parse(preset?.tokens ?? '');
@@ -251,32 +246,27 @@ export interface CollectorConfig {
   readonly pollIntervalMs: number;
   readonly backfillHours: number;
   readonly retentionDays: number;
-  /** Websocket endpoints that announce new blocks. May be empty. */
+  /** Endpoints that announce new blocks. */
   readonly wsUrls: readonly string[];
-  /** The hash of block 0. When set, a provider with another one is excluded from the first request on. */
+  /** The hash of block 0; a provider with another one is excluded from the first request on. Null: not checked. */
   readonly genesisHash: `0x${string}` | null;
-  /** A copy of another service's chain database, which replaces our own database. The file may be replaced by newer copies. */
+  /** A copy of another service's database in place of our own. Newer copies may replace the file. */
   readonly copyFile: string | null;
 }
 
-/** The environment keys of these settings. */
 export const collectorEnvironment = {
-  COLLECTOR: z.enum(['on', 'off'], 'on or off').default('on'),
+  COLLECTOR: onOff('on'),
   COLLECTOR_REQUESTS_PER_SECOND: z
     .string()
     .regex(/^\d{1,4}(\.\d{1,3})?$/, 'a number of requests a second')
     .transform(Number)
     .refine((value) => value >= 0.1, 'at least 0.1')
-    // Arc's public endpoint accepts about 2 a second, and the rest of the service reads the chain too.
+    // Arc's public endpoint takes about 2 a second, and the rest of the service reads too.
     .default(1.5),
   COLLECTOR_POLL_MS: whole(1000, 50, 60_000),
   COLLECTOR_BACKFILL_HOURS: whole(24, 1, 24 * 30),
   COLLECTOR_RETENTION_DAYS: whole(3, 2, 90),
-  WS_URLS: z
-    .string()
-    .transform((text) => text.split(',').flatMap((part) => part.trim() || []))
-    .pipe(z.array(z.url({ protocol: /^wss?$/, error: 'a ws or wss URL' })))
-    .default([]),
+  WS_URLS: list.pipe(z.array(z.url({ protocol: /^wss?$/, error: 'a ws or wss URL' }))).default([]),
   GENESIS_HASH: z
     .string()
     .regex(/^0x[0-9a-fA-F]{64}$/, 'a block hash of 64 hex digits')
@@ -297,7 +287,6 @@ export const collectorEnvironment = {
 
 type CollectorEnvironment = z.output<z.ZodObject<typeof collectorEnvironment>>;
 
-/** Conflicting settings, one line each. */
 export function collectorProblems(given: Record<string, string | undefined>): string[] {
   return given.CHAIN_DB_URL !== undefined && given.COLLECTOR !== 'off'
     ? ['CHAIN_DB_URL is set without COLLECTOR=off (a copy is only read; collecting needs a database of its own)']
@@ -327,22 +316,21 @@ const wholeOfNineDigits = (fallback: number, min: number) =>
 
 /** The limits of `/v1/health`. */
 interface HealthLimits {
-  /** The service is stalled when the head has not moved for longer. */
+  /** Longer without a new head is stalled. */
   readonly stalledSeconds: number;
-  /** The service is lagging when the collector is further behind the head, in blocks or in seconds. */
+  /** A collector further behind the head, in blocks or in seconds, is lagging. */
   readonly lagBlocks: number;
   readonly lagSeconds: number;
 }
 
-/** Settings of the routes over collected data, and of the RPC probes. */
+/** The routes over collected data, and the RPC probes. */
 export interface CollectedConfig {
   readonly health: HealthLimits;
   readonly probeIntervalMs: number;
-  /** The chain's lowest base fee, when the operator knows it; null: measured over the last day. */
+  /** The chain's lowest base fee; null: measured over the last day. */
   readonly floorWei: bigint | null;
 }
 
-/** The environment keys of these settings. */
 export const collectedEnvironment = {
   // Arc makes two blocks a second, so 30 s without a block are sixty missing blocks.
   HEALTH_STALLED_SECONDS: wholeOfNineDigits(30, 1),
@@ -352,10 +340,7 @@ export const collectedEnvironment = {
   FEE_FLOOR_GWEI: z
     .string()
     .regex(/^\d{1,9}(\.\d{1,9})?$/, 'an amount of gwei')
-    .transform((text) => {
-      const [gwei = '0', fraction = ''] = text.split('.');
-      return BigInt(gwei + fraction.padEnd(9, '0'));
-    })
+    .transform((text) => unitsOf(text, 9))
     .optional(),
 };
 

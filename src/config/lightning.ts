@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import { address, baseUrl, whole } from './table.ts';
+import { baseUrl, onOff, whole } from './table.ts';
+
+// What is sold over Lightning and through which node, by which protocols payments are asked for, and the limits of the
+// facilitator. For each: its shape, its keys, its faults, its assembly.
 
 /** The node to sell through, and its credentials. */
 export type ReceiverConfig =
@@ -8,24 +11,23 @@ export type ReceiverConfig =
   | { readonly kind: 'phoenixd'; readonly url: string; readonly password: string }
   | { readonly kind: 'nwc'; readonly connection: string };
 
-/** The settings of the Lightning rail. */
+/** The Lightning rail. */
 export interface LightningConfig {
   readonly network: 'mainnet' | 'testnet';
   /** Null: nothing is sold over Lightning. */
   readonly receiver: ReceiverConfig | null;
-  /** The node's public key, 66 hex characters; null accepts the one that the node reports. */
+  /** Its public key, 66 hex characters; null accepts the one that the node reports. */
   readonly nodeKey: string | null;
-  /** Third parties can also make invoices with the node's key. Then only recorded invoices count, and the node confirms each payment. */
+  /** Others can make invoices with the node's key too: only recorded ones count, and the node confirms each payment. */
   readonly shared: boolean;
-  /** New invoices a minute, for one client and for all clients; 0 is off. */
+  /** New invoices of one client and of all; 0 is off. */
   readonly invoicesPerMinute: { readonly client: number; readonly total: number };
-  /** Time-out of one request to the node. */
+  /** Of one request to the node. */
   readonly timeoutMs: number;
 }
 
 const secret = z.string().min(1);
 
-/** The environment's keys of the Lightning rail. */
 export const lightningEnvironment = {
   LIGHTNING_RECEIVER: z
     .enum(['none', 'lnd', 'cln', 'phoenixd', 'nwc'], 'one of none, lnd, cln, phoenixd, nwc')
@@ -54,7 +56,7 @@ export const lightningEnvironment = {
   LIGHTNING_TIMEOUT_MS: whole(5000, 1),
 };
 
-/** NIP-47's connection string: 32 bytes of hex for the wallet and for the secret, and the relay's URL. */
+/** NIP-47's connection: 32 bytes of hex for the wallet and for the secret, and the relays' URLs. */
 function isWalletConnection(text: string): boolean {
   const url = URL.parse(text);
   if (url?.protocol !== 'nostr+walletconnect:' || !/^[0-9a-f]{64}$/.test(url.host)) return false;
@@ -79,7 +81,7 @@ export function lightningProblems(given: Record<string, string | undefined>): st
 
 type Environment = z.output<z.ZodObject<typeof lightningEnvironment>>;
 
-/** Builds the rail's settings. `lightningProblems` has found no problem before. */
+/** `lightningProblems` has found no problem before. */
 export function assembleLightning(env: Environment): LightningConfig {
   return {
     network: env.LIGHTNING_NETWORK,
@@ -112,9 +114,9 @@ function receiverOf(env: Environment): ReceiverConfig | null {
 
 /** How payments are asked for and presented. */
 export interface ProtocolsConfig {
-  /** Whether the routes that are paid in USDC stand under `/v1/mpp` too, for MPP's method `evm`. */
+  /** Whether the USDC routes stand under `/v1/mpp` too, for MPP's method `evm`. */
   readonly mpp: boolean;
-  /** Signs challenges. Null: a key that is made once for the ledger, so that every instance has the same. */
+  /** Signs challenges. Null: a key that the ledger keeps, so that every instance has it. */
   readonly secret: string | null;
   /** What signed challenges before the last change. */
   readonly previousSecret: string | null;
@@ -122,83 +124,34 @@ export interface ProtocolsConfig {
 
 const challengeSecret = z.string().min(32, 'at least 32 characters');
 
-/** The environment's keys of the protocols. */
 export const protocolsEnvironment = {
-  MPP: z.enum(['on', 'off'], 'on or off').default('off'),
+  MPP: onOff('off'),
   MPP_SECRET: challengeSecret.optional(),
   MPP_SECRET_PREVIOUS: challengeSecret.optional(),
 };
 
 type ProtocolsEnvironment = z.output<z.ZodObject<typeof protocolsEnvironment>>;
 
-/** Builds the protocols' settings. */
 export function assembleProtocols(env: ProtocolsEnvironment): ProtocolsConfig {
   return { mpp: env.MPP === 'on', secret: env.MPP_SECRET ?? null, previousSecret: env.MPP_SECRET_PREVIOUS ?? null };
 }
 
-type Address = `0x${string}`;
-
-/** The sources of the bitcoin price and of USYC. */
-export interface MarketsConfig {
-  /** Base URLs of the exchanges' BTC/USD tickers, without their paths. */
-  readonly exchanges: { readonly coinbase: string; readonly kraken: string; readonly bitstamp: string };
-  /** USYC and its Chainlink-style price oracle on the configured chain; null when there is none. */
-  readonly usyc: { readonly token: Address; readonly oracle: Address } | null;
-}
-
-/** The environment's keys of these sources. */
-export const marketsEnvironment = {
-  UPSTREAM_COINBASE_URL: baseUrl.default('https://api.exchange.coinbase.com'),
-  UPSTREAM_KRAKEN_URL: baseUrl.default('https://api.kraken.com'),
-  UPSTREAM_BITSTAMP_URL: baseUrl.default('https://www.bitstamp.net'),
-  USYC_TOKEN: address.optional(),
-  USYC_ORACLE: address.optional(),
-};
-
-/** Circle's deployments of USYC on Arc and its test network. */
-const USYC: Record<string, { token: Address; oracle: Address }> = {
-  arc: {
-    token: '0x8a5D989Bbb96929F689B0200f435f53dA42bF490',
-    oracle: '0x4BC8d5aCD3d040d2903dD9C5B7048520c6ff537A',
-  },
-  'arc-testnet': {
-    token: '0xe9185F0c5F296Ed1797AaE4238D26CCaBEadb86C',
-    oracle: '0x52b56c7642E71dc54714d879127d97cd0B3D4581',
-  },
-};
-
-/** Builds the sources. */
-export function assembleMarkets(env: z.output<z.ZodObject<typeof marketsEnvironment>>, network: string): MarketsConfig {
-  const token = (env.USYC_TOKEN as Address | undefined) ?? USYC[network]?.token;
-  const oracle = (env.USYC_ORACLE as Address | undefined) ?? USYC[network]?.oracle;
-  return {
-    exchanges: {
-      coinbase: env.UPSTREAM_COINBASE_URL,
-      kraken: env.UPSTREAM_KRAKEN_URL,
-      bitstamp: env.UPSTREAM_BITSTAMP_URL,
-    },
-    usyc: token && oracle ? { token, oracle } : null,
-  };
-}
-
-/** The facilitator's limits. The facilitator's descriptor publishes them. */
+/** The facilitator's limits, which its descriptor publishes. */
 export interface FacilitatorConfig {
-  /** Settle calls a minute for a client, and four times as many for an IPv6 site; 0 is off. */
+  /** Settle calls a minute of a client, and four times as many of an IPv6 site; 0 is off. */
   readonly perMinute: number;
-  /** Claims a UTC day for all clients together. `facilitator/limits.ts` has the parts of a client and of payees. */
+  /** Claims a UTC day of all clients. `facilitator/limits.ts` has the parts of a client and of payees. */
   readonly dailyCap: number;
   /** The longest `maxTimeoutSeconds` that is settled. */
   readonly maxTimeoutSeconds: number;
 }
 
-/** The environment's keys of these limits. */
 export const facilitatorEnvironment = {
   FACILITATOR_PER_MINUTE: whole(60),
   FACILITATOR_DAILY_CAP: whole(20_000, 1),
   FACILITATOR_MAX_TIMEOUT: whole(3600, 1),
 };
 
-/** The limits as the environment names them. */
 export function assembleFacilitator(env: z.output<z.ZodObject<typeof facilitatorEnvironment>>): FacilitatorConfig {
   return {
     perMinute: env.FACILITATOR_PER_MINUTE,

@@ -3,11 +3,71 @@ import { hexToBytes } from '../lib/hex.ts';
 import { isLoopback } from '../lib/limits/client.ts';
 import { addressOf, hasFittingCase } from '../lib/secp256k1.ts';
 import { usdcOf } from './chain.ts';
-import { address, baseUrl, list, usdc, whole } from './table.ts';
+import { address, baseUrl, list, onOff, privateKey, unitsOf, usdc, whole } from './table.ts';
+
+// Who is paid in USDC, by which rails and settlers, at which gas, under which limits, and what is sold at which prices.
+// For each: its shape, its keys, its faults, its assembly.
+
+type Given = Readonly<Record<string, string | undefined>>;
+
+const ZERO = `0x${'0'.repeat(40)}`;
+/** Keys whose addresses must not be the seller's. */
+const OWN_KEYS = [
+  ['RELAYER_PRIVATE_KEY', 'the relayer’s own address', 'its key pays gas on this machine and must not hold the sales'],
+  ['SELFTEST_PRIVATE_KEY', 'the self-test’s own address', 'it would pay itself, and its key would hold the sales'],
+] as const;
+
+/**
+ * Why SELLER_ADDRESS cannot be paid, in at most one line. What is paid to a wrong address is lost, so a mistyped digit
+ * and each address that the service itself knows are refused. An address in one letter case has no checksum and passes.
+ */
+export function sellerProblems(given: Given): string[] {
+  const seller = given.SELLER_ADDRESS ?? '';
+  if (!/^0x[0-9a-fA-F]{40}$/.test(seller)) return [];
+  const lower = seller.toLowerCase();
+  if (!hasFittingCase(seller))
+    return ['SELLER_ADDRESS: its letter case is not its EIP-55 checksum, so a character is mistyped (copy it again)'];
+  if (lower === ZERO) return ['SELLER_ADDRESS is the zero address (nobody has its key; what is paid to it is lost)'];
+  if (lower === usdcOf(given)) return ['SELLER_ADDRESS is the USDC contract (what is paid to it is lost)'];
+  const own = OWN_KEYS.find(([key]) => addressBy(given[key]) === lower);
+  return own ? [`SELLER_ADDRESS is ${own[1]} (${own[0]}): ${own[2]}`] : [];
+}
+
+/** The address of a key, in lower case; null without one, and for text that is no key: `describe` names that fault. */
+function addressBy(key: string | undefined): string | null {
+  if (key === undefined || !/^0x[0-9a-fA-F]{64}$/.test(key)) return null;
+  try {
+    return addressOf(hexToBytes(key as `0x${string}`));
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Why buyers cannot be sent to PUBLIC_ORIGIN, one line each. Paths are appended and requests are bound to it, so it is
+ * a scheme, a host and a port alone; in production it is https, except on this machine and for play money.
+ */
+export function originProblems(given: Given): string[] {
+  const origin = given.PUBLIC_ORIGIN ?? '';
+  if (!URL.canParse(origin)) return [];
+  const url = new URL(origin);
+  const problems: string[] = [];
+  if (!/^https?:\/\/[^/?#@\\]+\/?$/i.test(origin))
+    problems.push('PUBLIC_ORIGIN: a scheme, a host and a port alone (no path, query, fragment or user)');
+  const isPlain = url.protocol === 'http:' && given.NODE_ENV === 'production';
+  if (isPlain && given.PLAY_MONEY !== 'on' && !isOnThisMachine(url.hostname))
+    problems.push('PUBLIC_ORIGIN: https in production (http is for loopback hosts, and for PLAY_MONEY=on)');
+  return problems;
+}
+
+function isOnThisMachine(hostname: string): boolean {
+  const bare = hostname.replace(/^\[|\]$/g, '');
+  return bare === 'localhost' || bare.endsWith('.localhost') || isLoopback(bare);
+}
 
 /** A third party's x402 facilitator, which settles instead of our relayer. */
 export interface RemoteFacilitatorConfig {
-  /** `circle` is Circle's Facilitator Service, which has pending settlements; `x402` is any other. */
+  /** `circle`: Circle's Facilitator Service, which has pending settlements. `x402`: any other. */
   readonly mode: 'x402' | 'circle';
   /** The base URL of `/settle` and `/supported`. */
   readonly url: string;
@@ -15,7 +75,7 @@ export interface RemoteFacilitatorConfig {
   readonly token: string | null;
   /** The key of SELLER_ADDRESS, for Circle's trial without an API key; null otherwise. */
   readonly sellerKey: `0x${string}` | null;
-  /** Time-out of one request. */
+  /** Of one request. */
   readonly timeoutMs: number;
 }
 
@@ -27,23 +87,23 @@ export interface GatewayConfig {
   readonly wallet: `0x${string}`;
   /** Sent as a bearer token; null sends none, which the public service expects. */
   readonly token: string | null;
-  /** Time-out of one request. */
+  /** Of one request. */
   readonly timeoutMs: number;
 }
 
 /** Payment channels: a buyer deposits once and signs a voucher for each call. */
 export interface ChannelsConfig {
-  /** Signs claims and refunds for the seller. It needs no money. Its address is part of each channel's id. */
+  /** Signs claims and refunds for the seller and needs no money. Its address is part of each channel's id. */
   readonly authorizerKey: `0x${string}`;
-  /** Seconds between a payer's request to withdraw and the withdrawal. It is part of each channel's id. */
+  /** From a payer's request to withdraw to the withdrawal. Part of each channel's id. */
   readonly withdrawDelaySeconds: number;
   /** The least deposit, in USDC base units. */
   readonly minDeposit: bigint;
-  /** Deposits a day of one payer and of one client whose money is not spent; 0 is off. */
+  /** Deposits of a payer and of a client whose money is not spent; 0 is off. */
   readonly depositsADay: { readonly payer: number; readonly client: number };
-  /** A channel's unclaimed charges are claimed once they reach this amount, in USDC base units. */
+  /** Unclaimed charges are claimed once they reach this amount, in USDC base units. */
   readonly claimFrom: bigint;
-  /** Unclaimed charges that wait for this long are claimed, however small they are. */
+  /** Unclaimed charges are claimed once they wait for so long, however small. */
   readonly claimAfterSeconds: number;
 }
 
@@ -51,23 +111,21 @@ export interface ChannelsConfig {
 export interface RailsConfig {
   /** Null: our own relayer settles. */
   readonly remote: RemoteFacilitatorConfig | null;
-  /** Null: the Gateway rail is not offered. */
+  /** Null: the rail is not offered. */
   readonly gateway: GatewayConfig | null;
-  /** Null: payment channels are not offered. */
+  /** Null: channels are not offered. */
   readonly channels: ChannelsConfig | null;
-  /** The plain rail is offered on routes of at least this price, in USDC base units. Null: on none. */
+  /** The least price at which the plain rail is offered, in USDC base units. Null: it is offered nowhere. */
   readonly exactFrom: bigint | null;
 }
 
 // It is sent in a header unchanged.
 const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
-const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
 
-/** Defaults of payment channels, in seconds: a withdrawal takes a day, and a charge waits six hours at the most. */
+/** Defaults of channels, in seconds: a withdrawal takes a day, a charge waits six hours at most. */
 const WITHDRAW_DELAY = 86_400;
 const CLAIM_AFTER = 21_600;
 
-/** The environment's keys of the settlers. */
 export const railsEnvironment = {
   SETTLER: z.enum(['relayer', 'facilitator'], 'relayer or facilitator').default('relayer'),
   REMOTE_FACILITATOR_MODE: z.enum(['x402', 'circle'], 'x402 or circle').default('x402'),
@@ -75,14 +133,14 @@ export const railsEnvironment = {
   REMOTE_FACILITATOR_TOKEN: token.optional(),
   REMOTE_FACILITATOR_SELLER_KEY: privateKey.optional(),
   REMOTE_FACILITATOR_TIMEOUT_MS: whole(15_000, 1, 600_000),
-  EXACT: z.enum(['on', 'off'], 'on or off').default('on'),
+  EXACT: onOff('on'),
   EXACT_FROM_USD: usdc('0'),
-  GATEWAY: z.enum(['on', 'off'], 'on or off').default('off'),
+  GATEWAY: onOff('off'),
   GATEWAY_URL: baseUrl.optional(),
   GATEWAY_WALLET_ADDRESS: address.optional(),
   GATEWAY_TOKEN: token.optional(),
   GATEWAY_TIMEOUT_MS: whole(10_000, 1, 600_000),
-  CHANNELS: z.enum(['on', 'off'], 'on or off').default('off'),
+  CHANNELS: onOff('off'),
   CHANNELS_AUTHORIZER_KEY: privateKey.optional(),
   // The contract takes 15 minutes to 30 days.
   CHANNELS_WITHDRAW_DELAY_SECONDS: whole(WITHDRAW_DELAY, 900, 2_592_000),
@@ -107,7 +165,7 @@ const CIRCLE: Record<string, { facilitator: string; gateway: string; wallet: str
   },
 };
 
-/** Missing or needless settings of the chosen settlers, one line each. */
+/** What the chosen settlers lack, or have without need, one line each. */
 export function railsProblems(given: Record<string, string | undefined>): string[] {
   const problems: string[] = [];
   const known = CIRCLE[given.NETWORK ?? ''] !== undefined;
@@ -120,7 +178,8 @@ export function railsProblems(given: Record<string, string | undefined>): string
     const proofs = [given.REMOTE_FACILITATOR_TOKEN, given.REMOTE_FACILITATOR_SELLER_KEY].filter(Boolean).length;
     if (circle && proofs !== 1)
       problems.push(
-        'REMOTE_FACILITATOR_TOKEN or, for a trial, REMOTE_FACILITATOR_SELLER_KEY must be set: exactly one of them (REMOTE_FACILITATOR_MODE=circle)',
+        'REMOTE_FACILITATOR_TOKEN or, for a trial, REMOTE_FACILITATOR_SELLER_KEY must be set: exactly one of them ' +
+          '(REMOTE_FACILITATOR_MODE=circle)',
       );
     if (!circle && given.REMOTE_FACILITATOR_SELLER_KEY !== undefined)
       problems.push('REMOTE_FACILITATOR_SELLER_KEY is set (only REMOTE_FACILITATOR_MODE=circle knows what it is for)');
@@ -143,14 +202,15 @@ function channelsProblems(given: Record<string, string | undefined>): string[] {
   const delay = Number(given.CHANNELS_WITHDRAW_DELAY_SECONDS ?? WITHDRAW_DELAY);
   if (Number(given.CHANNELS_CLAIM_AFTER_SECONDS ?? CLAIM_AFTER) >= delay / 2)
     problems.push(
-      `CHANNELS_CLAIM_AFTER_SECONDS must be less than half of CHANNELS_WITHDRAW_DELAY_SECONDS (${delay}): a claim must beat a withdrawal`,
+      `CHANNELS_CLAIM_AFTER_SECONDS must be less than half of CHANNELS_WITHDRAW_DELAY_SECONDS (${delay}): ` +
+        'a claim must beat a withdrawal',
     );
   return problems;
 }
 
 type Environment = z.output<z.ZodObject<typeof railsEnvironment>>;
 
-/** Builds the settlers' settings. `railsProblems` has found no problem before. `network` is the value of NETWORK. */
+/** `network` is the value of NETWORK. `railsProblems` has found no problem before. */
 export function assembleRails(env: Environment, network: string): RailsConfig {
   const own = CIRCLE[network];
   const remote: RemoteFacilitatorConfig = {
@@ -189,27 +249,29 @@ function channelsOf(env: Environment): ChannelsConfig {
 export interface DailyGas {
   /** In wei of native USDC. */
   readonly wei: bigint;
-  /** Whether what the day's payments over the relayer brought may be spent too. */
+  /** Whether the day's income over the relayer may be spent too. */
   readonly plusIncome: boolean;
 }
 
-/** The settings of our own relayer. */
+/** Our own relayer. */
 export interface RelayerConfig {
-  /** The batch window: while a transaction is in flight, payments wait at most this long to share the next one. */
+  /** While a transaction is in flight, payments wait at most this long to share the next one. */
   readonly batchWindowMs: number;
-  /** The share of a block's gas that one transaction may use. */
+  /** Of a block's gas, for one transaction. */
   readonly blockSharePercent: number;
   /** The gas budget of a UTC day; null is no limit. */
   readonly dailyGas: DailyGas | null;
-  /** The budget of a UTC day for transactions that settle nothing, in wei of native USDC; null is no limit. When it is used up, accounts with code cannot buy. */
+  /**
+   * What transactions that settle nothing may cost in a UTC day, in wei of native USDC; null is no limit.
+   * Beyond it, accounts with code cannot buy.
+   */
   readonly dailyFailuresWei: bigint | null;
 }
 
 const USDC_AMOUNT = /^\d{1,9}(\.\d{1,6})?$/;
-/** What a day of sales that bring nothing may cost. It is the gas of about 2,000 lone settlements at 20 gwei. */
+/** What a day without income may cost: the gas of about 2,000 lone settlements at 20 gwei. */
 const DEFAULT_DAILY_GAS = '5';
 
-/** The environment's keys of the relayer. */
 export const relayerEnvironment = {
   RELAYER_GATHER_MS: whole(100, 0, 5000),
   RELAYER_BLOCK_SHARE: whole(60, 1, 100),
@@ -220,13 +282,12 @@ export const relayerEnvironment = {
   RELAYER_DAILY_FAILURES_USDC: z.string().regex(USDC_AMOUNT, 'a decimal number of USDC').default('1'),
 };
 
-/** Builds the relayer's settings. */
 export function assembleRelayer(env: z.output<z.ZodObject<typeof relayerEnvironment>>): RelayerConfig {
   return {
     batchWindowMs: env.RELAYER_GATHER_MS,
     blockSharePercent: env.RELAYER_BLOCK_SHARE,
     dailyGas: dailyGasOf(env.RELAYER_DAILY_GAS_USDC),
-    // 0 turns this budget off. RELAYER_DAILY_GAS_USDC=0 does not: it forbids any spending.
+    // 0 is no limit here. RELAYER_DAILY_GAS_USDC=0 forbids any spending.
     dailyFailuresWei: weiOf(env.RELAYER_DAILY_FAILURES_USDC) || null,
   };
 }
@@ -237,28 +298,24 @@ function dailyGasOf(given: string | undefined): DailyGas | null {
 }
 
 /** Native USDC has 18 decimals. */
-function weiOf(usdc: string): bigint {
-  const [whole = '', fraction = ''] = usdc.split('.');
-  return BigInt(whole + fraction.padEnd(18, '0'));
-}
+const weiOf = (usdc: string): bigint => unitsOf(usdc, 18);
 
-/** Uncharged failures after which a payer or a client has to wait; 0 is off. */
+/** Uncharged failures after which a payer or a client must wait; 0 is off. */
 export interface FailureLimits {
-  /** Failures a minute of one payer. */
+  /** A minute, of one payer. */
   readonly payer: number;
-  /** Failures a minute of one client. */
+  /** A minute, of one client. */
   readonly client: number;
-  /** Failed settlements a day of one client, and of one payer. A failed settlement was sent and moved no money. */
+  /** Settlements a day, of one client and of one payer, that were sent and moved no money. */
   readonly clientSettlements: number;
 }
 
-/** Payments with an unknown outcome at which a payer or a client must wait with new purchases; 0 is off. */
+/** Payments with an unknown outcome, from which on a payer or a client buys nothing new; 0 is off. */
 export interface UnknownLimits {
   readonly payer: number;
   readonly client: number;
 }
 
-/** The environment keys of these limits. */
 export const failuresEnvironment = {
   PAYER_FAILURES_PER_MINUTE: whole(20),
   CLIENT_FAILURES_PER_MINUTE: whole(60),
@@ -267,7 +324,6 @@ export const failuresEnvironment = {
   CLIENT_MAX_UNKNOWN: whole(12),
 };
 
-/** Brings the parsed keys into the configuration's shape. */
 export function assembleFailures(env: z.output<z.ZodObject<typeof failuresEnvironment>>): FailureLimits {
   return {
     payer: env.PAYER_FAILURES_PER_MINUTE,
@@ -276,84 +332,23 @@ export function assembleFailures(env: z.output<z.ZodObject<typeof failuresEnviro
   };
 }
 
-/** The same for the limits on payments with an unknown outcome. */
 export function assembleUnknown(env: z.output<z.ZodObject<typeof failuresEnvironment>>): UnknownLimits {
   return { payer: env.PAYER_MAX_UNKNOWN, client: env.CLIENT_MAX_UNKNOWN };
 }
 
-type Given = Readonly<Record<string, string | undefined>>;
-
-const ZERO = `0x${'0'.repeat(40)}`;
-/** Whose address the seller's must not be, by the key that belongs to it. */
-const OWN_KEYS = [
-  ['RELAYER_PRIVATE_KEY', 'the relayer’s own address', 'its key pays gas on this machine and must not hold the sales'],
-  ['SELFTEST_PRIVATE_KEY', 'the self-test’s own address', 'it would pay itself, and its key would hold the sales'],
-] as const;
-
-/**
- * Why SELLER_ADDRESS cannot be the address that is paid, in at most one line. What is paid to a wrong address is lost,
- * so a mistyped digit and each address that the service itself knows are refused before the first sale. An address in
- * one letter case has no checksum and passes.
- */
-export function sellerProblems(given: Given): string[] {
-  const seller = given.SELLER_ADDRESS ?? '';
-  if (!/^0x[0-9a-fA-F]{40}$/.test(seller)) return [];
-  const lower = seller.toLowerCase();
-  if (!hasFittingCase(seller))
-    return ['SELLER_ADDRESS: its letter case is not its EIP-55 checksum, so a character is mistyped (copy it again)'];
-  if (lower === ZERO) return ['SELLER_ADDRESS is the zero address (nobody has its key; what is paid to it is lost)'];
-  if (lower === usdcOf(given)) return ['SELLER_ADDRESS is the USDC contract (what is paid to it is lost)'];
-  const own = OWN_KEYS.find(([key]) => addressBy(given[key]) === lower);
-  return own ? [`SELLER_ADDRESS is ${own[1]} (${own[0]}): ${own[2]}`] : [];
-}
-
-/**
- * Why buyers cannot be sent to PUBLIC_ORIGIN, one line each. Paths are appended to it and requests are bound to it, so
- * it is a scheme, a host and a port alone. In production it is https, except on this machine and for play money.
- */
-export function originProblems(given: Given): string[] {
-  const origin = given.PUBLIC_ORIGIN ?? '';
-  if (!URL.canParse(origin)) return [];
-  const url = new URL(origin);
-  const problems: string[] = [];
-  if (!/^https?:\/\/[^/?#@\\]+\/?$/i.test(origin))
-    problems.push('PUBLIC_ORIGIN: a scheme, a host and a port alone (no path, query, fragment or user)');
-  const isPlain = url.protocol === 'http:' && given.NODE_ENV === 'production';
-  if (isPlain && given.PLAY_MONEY !== 'on' && !isOnThisMachine(url.hostname))
-    problems.push('PUBLIC_ORIGIN: https in production (http is for loopback hosts, and for PLAY_MONEY=on)');
-  return problems;
-}
-
-/** The address of a key in lower case; null without one, and for text that is no key. `describe` names that fault. */
-function addressBy(key: string | undefined): string | null {
-  if (key === undefined || !/^0x[0-9a-fA-F]{64}$/.test(key)) return null;
-  try {
-    return addressOf(hexToBytes(key as `0x${string}`));
-  } catch {
-    return null;
-  }
-}
-
-function isOnThisMachine(hostname: string): boolean {
-  const bare = hostname.replace(/^\[|\]$/g, '');
-  return bare === 'localhost' || bare.endsWith('.localhost') || isLoopback(bare);
-}
-
-/** What an operator changes in the catalogue, as it was given. `catalogue/offered.ts` checks it. */
+/** What an operator changes in the catalogue, as given. `catalogue/offered.ts` checks it. */
 export interface OffersConfig {
-  /** Entries of PRICES, such as `chain/wallet=0.004`. */
+  /** Of PRICES, such as `chain/wallet=0.004`. */
   readonly prices: readonly string[];
-  /** Entries of ROUTES_OFF, such as `web/check`. */
+  /** Of ROUTES_OFF, such as `web/check`. */
   readonly routesOff: readonly string[];
 }
 
-/** The environment's keys of the offers. */
 export const offersEnvironment = {
   PRICES: list.default([]),
   ROUTES_OFF: list.default([]),
 };
 
-/** Builds the settings. */
 export function assembleOffers(env: z.output<z.ZodObject<typeof offersEnvironment>>): OffersConfig {
   return { prices: env.PRICES, routesOff: env.ROUTES_OFF };
 }

@@ -1,20 +1,20 @@
 import { z } from 'zod';
-import { usdc, whole } from './table.ts';
+import { privateKey, usdc, whole } from './table.ts';
 
-/** The place of the ledger, and the limits of its database's connections. */
+// Where the ledger is, and how the service tests itself. For each: its shape, its keys, its faults, its assembly.
+
 export interface LedgerConfig {
-  /** postgres://…, never logged because it may hold a password. Null: a file in the data directory. */
+  /** postgres://…, never logged because it may hold a password. Null: a file in the data folder. */
   readonly url: string | null;
   /** Connections of one instance. */
   readonly poolSize: number;
   readonly connectTimeoutMs: number;
-  /** Time-out of one statement, its wait for locks included. */
+  /** Of one statement, with its wait for locks. */
   readonly statementTimeoutMs: number;
-  /** A rail is stopped while the chain lacks more than this of what the ledger has on it, in USDC base units. */
+  /** A rail stops while the chain lacks more than this of the ledger's sum, in USDC base units. */
   readonly mismatchStopsBeyond: bigint;
 }
 
-/** The environment's keys of the ledger. */
 export const ledgerEnvironment = {
   LEDGER_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// URL' }).optional(),
   LEDGER_POOL_SIZE: whole(10, 4, 1000),
@@ -23,15 +23,15 @@ export const ledgerEnvironment = {
   LEDGER_MISMATCH_STOPS_USDC: usdc('1'),
 };
 
-/** Says what to do instead of `WORKERS`, which earlier releases had. 1 was its default, and is what a service is. */
+/** Says what to do instead of `WORKERS`, which earlier releases had. Its default, 1, is what a service is. */
 export function ledgerProblems({ WORKERS: workers = '1' }: Record<string, string | undefined>): string[] {
   if (workers === '' || workers === '1') return [];
   return [
-    'WORKERS is gone: a service is one process. Start several instances over one LEDGER_URL (PostgreSQL), each with its own PORT and DATA_DIR',
+    'WORKERS is gone: a service is one process. Start several instances over one LEDGER_URL (PostgreSQL), each with its ' +
+      'own PORT and DATA_DIR',
   ];
 }
 
-/** Builds the ledger's settings. */
 export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironment>>): LedgerConfig {
   return {
     url: env.LEDGER_URL ?? null,
@@ -42,22 +42,18 @@ export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironmen
   };
 }
 
-/** The settings of the self-test, in which the service buys from itself. */
+/** The self-test, in which the service buys from itself. */
 export interface SelfTestConfig {
-  /** The private key of the buying wallet; null: no self-test. */
+  /** Of the buying wallet; null: no self-test. */
   readonly privateKey: `0x${string}` | null;
   readonly intervalMs: number;
-  /** The route that it buys: a USDC route with its query. */
+  /** The USDC route that it buys, with its query. */
   readonly path: string;
 }
 
-/** The environment's keys of the self-test. */
 export const selfTestEnvironment = {
-  SELFTEST_PRIVATE_KEY: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
-    .optional(),
-  // The runs of a day are counted, so there is at least one a day. A run takes up to half a minute.
+  SELFTEST_PRIVATE_KEY: privateKey.optional(),
+  // At least one run a day, because a day's runs are counted. A run takes up to half a minute.
   SELFTEST_INTERVAL_SECONDS: whole(3600, 30, 86_400),
   SELFTEST_PATH: z
     .string()
@@ -65,16 +61,16 @@ export const selfTestEnvironment = {
     .default('/v1/paid/rpc/health'),
 };
 
-/** The reasons why the wallet cannot be used, one line each. */
+/** Why the wallet cannot be used, in at most one line. */
 export function selfTestProblems(given: Record<string, string | undefined>): string[] {
   const { SELFTEST_PRIVATE_KEY: key, RELAYER_PRIVATE_KEY: relayer } = given;
   if (key === undefined || key.toLowerCase() !== relayer?.toLowerCase()) return [];
   return [
-    'SELFTEST_PRIVATE_KEY is the relayer’s (the gas it pays would look like charges; give the self-test a wallet of its own)',
+    'SELFTEST_PRIVATE_KEY is the relayer’s (the gas it pays would look like charges; give the self-test a wallet of its ' +
+      'own)',
   ];
 }
 
-/** Builds the self-test's settings. `selfTestProblems` has found no problem before. */
 export function assembleSelfTest(env: z.output<z.ZodObject<typeof selfTestEnvironment>>): SelfTestConfig {
   return {
     privateKey: (env.SELFTEST_PRIVATE_KEY as `0x${string}` | undefined) ?? null,

@@ -1,10 +1,12 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { baseUrl, httpUrl, whole } from './table.ts';
+import { address, baseUrl, httpUrl, privateKey, whole } from './table.ts';
 
-/** Settings for fetching and reading third parties' pages, and for the User-Agent of outgoing requests. */
+// Where data is read that is not the chain's, and what pages link to. For each: its shape, its keys, its assembly.
+
+/** Fetching and reading third parties' pages, and the User-Agent of outgoing requests. */
 export interface WebConfig {
-  /** The contact in the User-Agent, for the operators of the servers that we ask; null: the public origin. */
+  /** In the User-Agent, for the operators of servers that we ask; null: the public origin. */
   readonly contactUrl: string | null;
   /** Time-out of fetching one page, all redirects included. */
   readonly timeoutMs: number;
@@ -34,7 +36,6 @@ const testHosts = z
     return hosts;
   });
 
-/** The environment's keys of these settings. */
 export const webEnvironment = {
   CONTACT_URL: z.url({ protocol: /^(https?|mailto)$/, error: 'an http, https or mailto URL' }).optional(),
   // The endpoint's own time-out is 15 s.
@@ -44,7 +45,6 @@ export const webEnvironment = {
   ALLOW_TEST_HOSTS: testHosts,
 };
 
-/** Builds the settings. */
 export function assembleWeb(env: z.output<z.ZodObject<typeof webEnvironment>>): WebConfig {
   return {
     contactUrl: env.CONTACT_URL ?? null,
@@ -61,21 +61,17 @@ export interface SiteConfig {
   readonly sourceUrl: string | null;
   /** The operator's terms; null: the service's own page. */
   readonly termsUrl: string | null;
-  /** The key of a buyer of play money, for whom the pages may pay; null: there is none. */
+  /** Of a buyer of play money, for whom the pages may pay; null: none. */
   readonly demoBuyerKey: `0x${string}` | null;
 }
 
-/** The environment's keys of the pages. */
 export const siteEnvironment = {
   SOURCE_URL: httpUrl.optional(),
   TERMS_URL: httpUrl.optional(),
-  DEMO_BUYER_PRIVATE_KEY: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits')
-    .optional(),
+  DEMO_BUYER_PRIVATE_KEY: privateKey.optional(),
 };
 
-/** Faults of the settings as they were given. A key that pages pay with must never be one of money. */
+/** A key that pages pay with must never be one of money. */
 export function siteProblems(given: Readonly<Record<string, string | undefined>>): string[] {
   if (given.DEMO_BUYER_PRIVATE_KEY === undefined) return [];
   const isDemo = given.NETWORK === 'custom' && given.PLAY_MONEY === 'on' && given.NODE_ENV !== 'production';
@@ -84,7 +80,6 @@ export function siteProblems(given: Readonly<Record<string, string | undefined>>
     : ['DEMO_BUYER_PRIVATE_KEY is for play money alone (it needs NETWORK=custom and PLAY_MONEY=on, not in production)'];
 }
 
-/** Builds the settings. */
 export function assembleSite(env: z.output<z.ZodObject<typeof siteEnvironment>>): SiteConfig {
   return {
     sourceUrl: env.SOURCE_URL ?? null,
@@ -105,11 +100,8 @@ export interface PackagesConfig {
   readonly packagistUrl: string;
 }
 
-const mirrorUrl = z
-  .url({ protocol: /^https?$/, error: 'an http or https URL' })
-  .transform((url) => url.replace(/\/+$/, ''));
+const mirrorUrl = httpUrl.transform((url) => url.replace(/\/+$/, ''));
 
-/** The keys of the environment, for the schema in config.ts. */
 export const packagesEnvironment = {
   UPSTREAM_NPM_URL: mirrorUrl.optional(),
   UPSTREAM_NPM_DOWNLOADS_URL: mirrorUrl.default('https://api.npmjs.org'),
@@ -120,7 +112,6 @@ export const packagesEnvironment = {
   UPSTREAM_PACKAGIST_URL: mirrorUrl.default('https://repo.packagist.org'),
 };
 
-/** Builds the sources. */
 export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnvironment>>): PackagesConfig {
   return {
     npmUrl: env.UPSTREAM_NPM_URL ?? null,
@@ -148,7 +139,6 @@ export interface NamesConfig {
   readonly wikipedia: string;
 }
 
-/** The environment's keys of these sources. */
 export const namesEnvironment = {
   UPSTREAM_DNS_URL: baseUrl.default('https://cloudflare-dns.com/dns-query'),
   UPSTREAM_DNS_FALLBACK_URL: baseUrl.default('https://dns.google/resolve'),
@@ -158,7 +148,6 @@ export const namesEnvironment = {
   UPSTREAM_WIKIPEDIA_URL: baseUrl.default('https://{lang}.wikipedia.org'),
 };
 
-/** Builds the sources. */
 export function assembleNames(env: z.output<z.ZodObject<typeof namesEnvironment>>): NamesConfig {
   return {
     dns: env.UPSTREAM_DNS_URL,
@@ -170,20 +159,62 @@ export function assembleNames(env: z.output<z.ZodObject<typeof namesEnvironment>
   };
 }
 
-/** The settings of the market of other sellers' routes. */
+type Address = `0x${string}`;
+
+/** The sources of the bitcoin price and of USYC. */
+export interface MarketsConfig {
+  /** Base URLs of the exchanges' BTC/USD tickers, without their paths. */
+  readonly exchanges: { readonly coinbase: string; readonly kraken: string; readonly bitstamp: string };
+  /** USYC and its Chainlink-style price oracle on the configured chain; null when there is none. */
+  readonly usyc: { readonly token: Address; readonly oracle: Address } | null;
+}
+
+export const marketsEnvironment = {
+  UPSTREAM_COINBASE_URL: baseUrl.default('https://api.exchange.coinbase.com'),
+  UPSTREAM_KRAKEN_URL: baseUrl.default('https://api.kraken.com'),
+  UPSTREAM_BITSTAMP_URL: baseUrl.default('https://www.bitstamp.net'),
+  USYC_TOKEN: address.optional(),
+  USYC_ORACLE: address.optional(),
+};
+
+/** Circle's deployments of USYC on Arc and its test network. */
+const USYC: Record<string, { token: Address; oracle: Address }> = {
+  arc: {
+    token: '0x8a5D989Bbb96929F689B0200f435f53dA42bF490',
+    oracle: '0x4BC8d5aCD3d040d2903dD9C5B7048520c6ff537A',
+  },
+  'arc-testnet': {
+    token: '0xe9185F0c5F296Ed1797AaE4238D26CCaBEadb86C',
+    oracle: '0x52b56c7642E71dc54714d879127d97cd0B3D4581',
+  },
+};
+
+export function assembleMarkets(env: z.output<z.ZodObject<typeof marketsEnvironment>>, network: string): MarketsConfig {
+  const token = (env.USYC_TOKEN as Address | undefined) ?? USYC[network]?.token;
+  const oracle = (env.USYC_ORACLE as Address | undefined) ?? USYC[network]?.oracle;
+  return {
+    exchanges: {
+      coinbase: env.UPSTREAM_COINBASE_URL,
+      kraken: env.UPSTREAM_KRAKEN_URL,
+      bitstamp: env.UPSTREAM_BITSTAMP_URL,
+    },
+    usyc: token && oracle ? { token, oracle } : null,
+  };
+}
+
+/** The market of other sellers' routes. */
 export interface MarketConfig {
   /** The time between two calls to one listing. */
   readonly probeIntervalMs: number;
   /** Submissions an hour of one client; 0 is off. */
   readonly submitsPerHour: number;
   readonly maxListings: number;
-  /** Listings of one host, counted with all hosts of the same registered domain. */
+  /** Of one host, counted with all hosts of its registered domain. */
   readonly maxPerHost: number;
   /** Time-out of one call to a seller. */
   readonly timeoutMs: number;
 }
 
-/** The environment's keys of these settings. */
 export const marketEnvironment = {
   MARKET_PROBE_INTERVAL_SECONDS: whole(3600, 60, 86_400),
   MARKET_SUBMITS_PER_HOUR: whole(20),
@@ -192,7 +223,6 @@ export const marketEnvironment = {
   MARKET_TIMEOUT_MS: whole(8000, 100, 60_000),
 };
 
-/** Builds the settings. */
 export function assembleMarket(env: z.output<z.ZodObject<typeof marketEnvironment>>): MarketConfig {
   return {
     probeIntervalMs: env.MARKET_PROBE_INTERVAL_SECONDS * 1000,
@@ -203,24 +233,26 @@ export function assembleMarket(env: z.output<z.ZodObject<typeof marketEnvironmen
   };
 }
 
-/** The source of third parties' entries. */
+/** Where third parties' entries are read. */
 export interface DiscoveryConfig {
-  /** The third-party catalogue's list; null: none is read. */
+  /** The list of a third-party catalogue; null: none is read. */
   readonly catalogueUrl: string | null;
 }
 
-/** Circle's Agent Marketplace (developers.circle.com/agent-stack/agent-marketplace/discovery-api): it lists entries on Arc. */
+/**
+ * Circle's Agent Marketplace, which lists entries on Arc:
+ * developers.circle.com/agent-stack/agent-marketplace/discovery-api
+ */
 const CIRCLE = 'https://api.circle.com/v2/x402/discovery/resources';
 const BY_NETWORK: Record<string, string> = { arc: CIRCLE, 'arc-testnet': CIRCLE };
 
-/** The environment's keys of discovery. */
 export const discoveryEnvironment = {
   UPSTREAM_CATALOGUE_URL: z
     .union([z.literal('off'), z.url({ protocol: /^https?$/ })], 'an http or https URL, or off')
     .optional(),
 };
 
-/** Builds the settings. On a custom chain no catalogue is read by default, because none lists entries there. */
+/** On a custom chain no catalogue is read by default, because none lists entries there. */
 export function assembleDiscovery(
   env: z.output<z.ZodObject<typeof discoveryEnvironment>>,
   network: string,

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 
+// The forms of values that several subjects of the environment share.
+
 /** A whole number within bounds. */
 export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
   z
@@ -14,22 +16,31 @@ export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
 /** A whole number within bounds, with a default. */
 export const whole = (fallback: number, min?: number, max?: number) => wholeNumber(min, max).default(fallback);
 
-/** An amount of USDC in decimal digits, with a default. The value is in base units. */
+/** Base units of an amount of USDC in decimal digits, with a default. */
 export const usdc = (fallback: string) =>
   z
     .string()
     .regex(/^\d{1,9}(\.\d{1,6})?$/, 'a decimal number of USDC')
     .default(fallback)
-    .transform((text) => {
-      const [whole = '', fraction = ''] = text.split('.');
-      return BigInt(whole + fraction.padEnd(6, '0'));
-    });
+    .transform((text) => unitsOf(text, 6));
 
-/** An http or https URL without a trailing slash; a query or a fragment is refused, because paths are appended. */
+/** Plain decimal digits in whole units of 10^-`decimals`. The caller has checked their form. */
+export function unitsOf(text: string, decimals: number): bigint {
+  const [whole = '', fraction = ''] = text.split('.');
+  return BigInt(whole + fraction.padEnd(decimals, '0'));
+}
+
+/** A switch, with a default. */
+export const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off'], 'on or off').default(fallback);
+
+/** An http or https URL without a trailing slash, query or fragment: paths are appended to it. */
 export const baseUrl = z
   .string()
   .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), 'an http or https URL')
   .transform((text) => text.replace(/\/+$/, ''));
+
+/** A private key, of an account or of a signer. */
+export const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
 
 /** An address of the chain. */
 export const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
@@ -37,7 +48,7 @@ export const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 
 /** An http or https URL. */
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' });
 
-/** Values between commas. Spaces around a value, and empty values, are left out. */
+/** Values between commas, without the spaces around them. Empty ones are left out. */
 export const list = z.string().transform((text) =>
   text
     .split(',')

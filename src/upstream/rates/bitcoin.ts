@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { MarketsConfig } from '../../config/lightning.ts';
+import type { MarketsConfig } from '../../config/sources.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, secondsOf } from '../../lib/clock.ts';
 import { createSingleFlight } from '../../lib/tasks.ts';
