@@ -14,12 +14,12 @@ import { isSoldPlainly } from './surfaces.ts';
 
 type Settings = Pick<Config, 'offers' | 'rails' | 'selfTest' | 'network'>;
 
-/** With this route the self-test checks that a failing call costs nothing. */
+/** By this route the self-test checks that a failing call costs nothing. */
 const FAILING = '/selftest/fail';
 
 /**
- * Returns the catalogue as this configuration offers it: the one list that every surface is made of. Throws ConfigError
- * with every reason why nothing can be sold by it.
+ * The catalogue as this configuration offers it: the list that every surface is made of. Throws ConfigError with every
+ * reason why nothing can be sold by it.
  */
 export function openCatalogue(
   config: Settings,
@@ -33,7 +33,7 @@ export function openCatalogue(
   return offered;
 }
 
-/** The entries that lists, documents and tools name: those that this configuration can answer. */
+/** What lists, documents and tools name: the entries that this configuration can answer. */
 export function listedEntries<S>(catalogue: readonly Endpoint<S>[], sources: S): readonly Endpoint<S>[] {
   return catalogue.filter(({ notConfigured }) => !notConfigured?.(sources));
 }

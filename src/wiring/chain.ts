@@ -1,13 +1,11 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { type ChainClient, createChainClient, type OpenChainClient } from '../chain/rpc/client.ts';
+import { createChainClient, type OpenChainClient } from '../chain/rpc/client.ts';
 import { countRpc, publishAgreement } from '../chain/rpc/metrics.ts';
 import { type Collector, createCollector } from '../collector/collector.ts';
-import type { CollectorLimits, CollectorLog } from '../collector/context.ts';
 import { createDescribeCode } from '../collector/labels.ts';
 import { createProbe, nameEndpoints } from '../collector/probe.ts';
-import type { WatchList } from '../collector/scanner.ts';
 import { openChainCopy } from '../collector/store/copy.ts';
 import { openChainDatabase } from '../collector/store/database.ts';
 import { createDeployReads } from '../collector/store/deploys.ts';
@@ -22,10 +20,7 @@ import type { Config } from '../config.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Sqlite } from '../lib/sqlite-file.ts';
 
-/**
- * Opens the client for the chain with its metrics, and says in one line what the number of its providers means. It
- * sends nothing yet.
- */
+/** Opens the client for the chain, and says what the number of its providers means. It sends nothing yet. */
 export function openChain(config: Config, registry: Registry, log: Logger): OpenChainClient {
   const { network, rpcTimeoutMs: timeoutMs, collector } = config;
   const chain = createChainClient({
@@ -50,20 +45,20 @@ interface CollectingParts {
   log: Logger;
 }
 
-/** Opens the collected chain data. The collector and the probe, if this process runs them, are not started yet. */
-export function openCollecting({ config, chain, clock, log }: CollectingParts) {
+/** Opens the collected chain data. Collector and probe, where this process runs them, are not started yet. */
+export function openCollecting(parts: CollectingParts) {
+  const { config, log } = parts;
   const data = openChainData(config, log);
-  const { collector: settings, network, watch } = config;
   // A copy is never written to.
   const { db } = data;
-  const own = db && openCollector({ chain, db, clock, log, settings, watch: { ...watch, usdc: network.usdc } });
-  const probe = db && settings.enabled ? openProbe(config, chain, db, log) : null;
+  const own = db && openCollector(parts, db);
+  const probe = db && config.collector.enabled ? openProbe(parts, db) : null;
 
   return {
     collector: data.collector ?? own ?? NO_COLLECTOR,
     reads: data.reads,
     feeSteps: data.feeSteps,
-    endpoints: nameEndpoints(network.rpcUrls),
+    endpoints: nameEndpoints(config.network.rpcUrls),
     start: (): void => {
       own?.start();
       probe?.start();
@@ -78,27 +73,7 @@ export function openCollecting({ config, chain, clock, log }: CollectingParts) {
 
 export type Collecting = ReturnType<typeof openCollecting>;
 
-function openProbe(
-  { network, collected, rpcTimeoutMs }: Config,
-  { allowances }: OpenChainClient,
-  db: Sqlite,
-  log: Logger,
-) {
-  const { rpcUrls, chainId } = network;
-  const intervalMs = collected.probeIntervalMs;
-  return createProbe({
-    rpcUrls,
-    allowances,
-    chainId,
-    intervalMs,
-    clock: systemClock,
-    log,
-    writes: createProbeWrites(db),
-    timeoutMs: rpcTimeoutMs,
-  });
-}
-
-/** Opens the source of collected data: a copy of another service's database, or our own. */
+/** A copy of another service's database, or our own. */
 function openChainData({ collector, dataDir, network: { chainId } }: Config, log: Logger) {
   const { copyFile, backfillHours } = collector;
   if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
@@ -107,38 +82,32 @@ function openChainData({ collector, dataDir, network: { chainId } }: Config, log
   return { db, reads: createChainReads(db), collector: null, ...createFeeSteps(db), close: () => void db.close() };
 }
 
-/** The collector's limits that the operator sets, and whether it runs at all. */
-interface CollectorSettings
-  extends Pick<CollectorLimits, 'requestsPerSecond' | 'pollIntervalMs' | 'backfillHours' | 'retentionDays'> {
-  readonly enabled: boolean;
-  readonly wsUrls: readonly string[];
-}
-
-/** What the service's collector needs. */
-interface OpenCollectorOptions {
-  readonly chain: ChainClient;
-  readonly db: Sqlite;
-  readonly clock: Clock;
-  readonly log: CollectorLog;
-  readonly settings: CollectorSettings;
-  readonly watch: WatchList;
-}
-
-/** Creates the service's collector with all its scanners, not started; null when it is switched off. */
-function openCollector(options: OpenCollectorOptions): Collector | null {
-  const { settings, watch, db, ...rest } = options;
-  const { enabled, wsUrls, requestsPerSecond, pollIntervalMs, backfillHours, retentionDays } = settings;
+/** The collector with all its scanners, not started; null when it is off. */
+function openCollector({ config, chain, clock, log }: CollectingParts, db: Sqlite): Collector | null {
+  const { enabled, wsUrls, requestsPerSecond, pollIntervalMs, backfillHours, retentionDays } = config.collector;
   if (!enabled) return null;
+  const watch = { ...config.watch, usdc: config.network.usdc };
   return createCollector({
-    ...rest,
+    chain,
     db,
+    clock,
+    log,
     wsUrls,
     limits: { requestsPerSecond, pollIntervalMs, backfillHours, retentionDays },
     scanners: [
-      createTradeScanner({ watch, reads: createTradeReads(db), log: rest.log }),
+      createTradeScanner({ watch, reads: createTradeReads(db), log }),
       createTokenEventScanner(watch),
       createTokenAccountScanner(watch),
     ],
     describeCode: createDescribeCode(createDeployReads(db)),
   });
+}
+
+/** The probe of RPC endpoints, by the machine's clock. */
+function openProbe({ config, chain: { allowances }, log }: CollectingParts, db: Sqlite) {
+  const { rpcUrls, chainId } = config.network;
+  const { rpcTimeoutMs: timeoutMs, collected } = config;
+  const { probeIntervalMs: intervalMs } = collected;
+  const writes = createProbeWrites(db);
+  return createProbe({ rpcUrls, allowances, chainId, intervalMs, clock: systemClock, log, writes, timeoutMs });
 }

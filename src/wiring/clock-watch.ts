@@ -2,9 +2,8 @@ import { headerCall, readHeader, readNewestHeader } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** A clock may be off by this much, in milliseconds. Answers take time, and a chain's blocks have whole seconds. */
+/** A clock may be off by so much: answers take time, and a chain's blocks have whole seconds. */
 const MOST_OFF_MS = 5000;
-/** How often the clocks are compared. */
 const EVERY_MS = 60_000;
 /** Blocks from which the chain's pace is measured. */
 const PACE_BLOCKS = 20;
@@ -19,28 +18,26 @@ interface Parts {
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** Compares this machine's clock with others. */
 export interface ClockWatch {
-  /** Not ok while the clock is off by more than a few seconds: the detail says from what, how far, and what to do. */
+  /** Not ok while the clock is off: the detail says from what, how far, and what to do. */
   status(): { readonly ok: boolean; readonly detail?: string };
-  /** Compares now, and once a minute from then on. */
+  /** Compares now, and then once a minute. */
   start(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Watches this machine's clock, because it decides which payments are taken as valid and which leases have ended. Once
- * a minute:
- * 1. the time of the shared database is asked for; what the question took is no difference;
+ * Watches this machine's clock, which decides which payments are valid and which leases have ended. Once a minute:
+ * 1. the shared database is asked for its time; the time that the question took is no difference;
  * 2. the newest block's time is read. A block from the future shows that the clock is behind. An old block shows that
- *    the clock is ahead, unless the chain stands still: so the head is read again. If the chain has moved meanwhile,
- *    what is left of the age after two blocks' time is our error.
+ *    it is ahead, unless the chain stands still. So the head is read again: if the chain has moved, what is left of the
+ *    age after two blocks' time is our error.
  *
- * What cannot be asked leaves the last finding as it is. The log says when the clock goes off and when it is right.
+ * What cannot be asked leaves the last finding. The log says when the clock goes off, and when it is right again.
  */
 export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): ClockWatch {
   const ended = new AbortController();
-  /** How far the clock is off, by what it was compared with, in milliseconds: positive where it is ahead. */
+  /** How far the clock is off, by what it was compared with: positive where it is ahead. */
   const found = new Map<string, number>();
   let detail: string | null = null;
   let loop: Promise<void> | null = null;
@@ -97,10 +94,7 @@ async function offFrom(theirNowMs: () => Promise<number>, clock: Clock): Promise
   return theirMs > answeredMs ? answeredMs - theirMs : Math.max(0, askedMs - theirMs);
 }
 
-/**
- * How far our clock is off from the chain's, which the newest block shows, in milliseconds: positive where ours is
- * ahead, negative where it is behind. Null where the chain stands still.
- */
+/** How far our clock is off from the newest block, counted like `offFrom`. Null where the chain stands still. */
 async function offFromChain(chain: ChainClient, clock: Clock, signal: AbortSignal): Promise<number | null> {
   const first = await readHead(chain, clock);
   if (first.offMs <= MOST_OFF_MS) return first.offMs;
@@ -119,7 +113,7 @@ async function readHead(chain: ChainClient, clock: Clock) {
   const askedMs = clock.nowMs();
   const { number, at } = await readNewestHeader(chain);
   const answeredMs = clock.nowMs();
-  // A block's time is cut to whole seconds, so it may have been made up to a second later.
+  // A block's time is cut to whole seconds: it may be up to a second younger.
   const madeMs = { earliest: at * 1000, latest: (at + 1) * 1000 };
   const offMs = madeMs.earliest > answeredMs ? answeredMs - madeMs.earliest : Math.max(0, askedMs - madeMs.latest);
   return { number, at, offMs };

@@ -16,20 +16,20 @@ import type { InstancesShare } from '../store/postgres/open-instances.ts';
 import { refuseMoved } from '../store/sqlite/moved-ledger.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 
-/** Open payments of an unknown instance are not taken over for this long, in milliseconds, because it may have just started. */
+/** An unknown instance may have just started: its open payments are not taken over for this long. */
 const NEW_INSTANCE_MS = 60_000;
 
-/** The ledger of this process: its stores, the other instances, and the shared limits. */
+/** This process's ledger: its stores, the other instances, and the shared limits. */
 export interface OpenLedger {
   readonly stores: LedgerStores;
   readonly bootId: string;
-  /** Windows for limits that hold for all instances, because they protect money. Undefined: this process counts in its memory. */
+  /** Of limits that protect money, and so hold for all instances. Undefined: this process counts in its memory. */
   readonly windows: OpenWindows | undefined;
-  /** Windows for the other limits, which this process counts by itself. */
+  /** Of the other limits, which each process counts by itself. */
   readonly nearWindows: (name: string) => MinuteWindows;
   /** Null when this process has the ledger for itself. */
   readonly instance: Instance | null;
-  /** Whether this process now does the work that only one process may do. */
+  /** Whether this process does now what only one process may do. */
   leads(): boolean;
   close(): Promise<void>;
 }
@@ -44,8 +44,12 @@ interface Instance {
 }
 
 /**
- * Opens the ledger of the configuration: a file of this machine, or a database that several instances share. `registry` counts the database's
- * retries. Throws ConfigError where the seller's address is one that this ledger does not allow, and StartRefused for a file that was copied elsewhere.
+ * Opens the ledger of the configuration: a file of this machine, or a database that several instances share.
+ * `registry` counts the database's retries.
+ * 1. A file that was copied elsewhere is refused: StartRefused.
+ * 2. The stores are opened. With a database, the process before this one is marked dead, and this one becomes an
+ *    instance.
+ * 3. A seller's address that this ledger does not allow is refused: ConfigError.
  */
 export async function openLedger(
   config: Config,
@@ -59,42 +63,14 @@ export async function openLedger(
   return ledger;
 }
 
-/**
- * The authorizer's key signs on this machine and must not hold the sales. Its address is part of every channel's id, so
- * only a ledger without a channel can refuse it. Where there are channels, claiming them comes first.
- */
-async function checkAuthorizer({ rails, seller, network }: Config, { stores, close }: OpenLedger, log: Logger) {
-  const { channels } = rails;
-  if (!channels || addressOf(hexToBytes(channels.authorizerKey)) !== seller.toLowerCase()) return;
-  if (await stores.channels.hasAny(network.caip2)) {
-    const way = 'run `npm run ledger -- claim` until nothing is left, then set another CHANNELS_AUTHORIZER_KEY';
-    log.warn(
-      { seller },
-      `SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY, whose key would hold the sales: ${way}`,
-    );
-    return;
-  }
-  await close();
-  throw new ConfigError([
-    'SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY: its key signs here and must not hold the sales',
-  ]);
-}
-
 async function openStores(config: Config, clock: Clock, log: Logger, registry: Registry): Promise<OpenLedger> {
   const bootId = randomUUID();
   const nearWindows = () => createMinuteWindows(clock);
   const { url, poolSize, connectTimeoutMs, statementTimeoutMs } = config.ledger;
   if (url === null) {
     const stores = openSqliteStores(join(config.dataDir, 'ledger.db'));
-    return {
-      stores,
-      bootId,
-      windows: undefined,
-      nearWindows,
-      instance: null,
-      leads: () => true,
-      close: stores.close,
-    };
+    const { close } = stores;
+    return { stores, bootId, windows: undefined, nearWindows, instance: null, leads: () => true, close };
   }
   const retries = new Counter({
     name: 'ledger_retries_total',
@@ -123,8 +99,8 @@ async function openStores(config: Config, clock: Clock, log: Logger, registry: R
 }
 
 /**
- * Marks the last process of this data directory dead. Only one process at a time holds the directory, so its predecessor has ended.
- * Its payments can then be taken over before its heartbeat time-out.
+ * Marks the last process of this data folder dead, so that its payments are taken over before its heartbeat times out.
+ * It has ended, because one process at a time holds the folder.
  */
 async function replacePredecessor(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
   const before = readOr(file, '').trim();
@@ -144,7 +120,7 @@ function readOr(file: string, otherwise: string): string {
   }
 }
 
-/** `onDead` takes over the other work of a dead instance, beside its payments. */
+/** `onDead` takes over what a dead instance did besides its payments. */
 function createInstance(
   membership: Membership,
   { notifications, nowMs }: InstancesShare,
@@ -174,4 +150,25 @@ function createInstance(
     nowMs,
     place: { kind: 'switched', process, living: membership.living, takeOverAfterMs: NEW_INSTANCE_MS, join },
   };
+}
+
+/**
+ * The authorizer's key signs on this machine and must not hold the sales. Its address is part of every channel's id, so
+ * only a ledger without a channel refuses it. Where there are channels, claiming them comes first.
+ */
+async function checkAuthorizer({ rails, seller, network }: Config, { stores, close }: OpenLedger, log: Logger) {
+  const { channels } = rails;
+  if (!channels || addressOf(hexToBytes(channels.authorizerKey)) !== seller.toLowerCase()) return;
+  if (await stores.channels.hasAny(network.caip2)) {
+    const way = 'run `npm run ledger -- claim` until nothing is left, then set another CHANNELS_AUTHORIZER_KEY';
+    log.warn(
+      { seller },
+      `SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY, whose key would hold the sales: ${way}`,
+    );
+    return;
+  }
+  await close();
+  throw new ConfigError([
+    'SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY: its key signs here and must not hold the sales',
+  ]);
 }

@@ -16,7 +16,7 @@ import { isSoldPlainly } from './surfaces.ts';
 
 interface ListingsParts {
   config: Config;
-  /** Only the process that leads calls the listings and reads the catalogue. */
+  /** Only the process that leads calls listings and reads the catalogue. */
   ledger: { readonly stores: Pick<LedgerStores, 'market' | 'catalogue'>; leads(): boolean };
   outgoing: ReturnType<typeof createOutgoing>;
   catalogue: readonly Endpoint<Sources>[];
@@ -25,7 +25,7 @@ interface ListingsParts {
   log: Logger;
 }
 
-/** Opens the market and the third-party catalogue, and the search over both and our own routes. */
+/** Opens the market, the third-party catalogue, and the search over both and our own routes. */
 export function openListings(parts: ListingsParts) {
   const { config, outgoing, catalogue, clock, log } = parts;
   const isReady = async () => (await parts.readiness()).ready;
@@ -41,40 +41,19 @@ export function openListings(parts: ListingsParts) {
   const round = { onRound: market.refresh, mayCall: leads };
   const schedule = createMarketSchedule({ store, caller, clock, intervalMs, log, ...round });
   const url = config.discovery.catalogueUrl;
-  const bounds = {
-    name: 'catalogue',
-    timeoutMs: 10_000,
-    maxBytes: 4 * 1024 * 1024,
-    concurrency: 1,
-    retries: 1,
-  } as const;
-  const copy =
-    url === null
-      ? NO_CATALOGUE
-      : createCatalogue({
-          upstream: upstreams.open(bounds),
-          url,
-          payable,
-          store: stores.catalogue,
-          clock,
-          log,
-        });
+  const bounds = { timeoutMs: 10_000, maxBytes: 4 * 1024 * 1024, concurrency: 1, retries: 1 } as const;
+  const openCopy = (from: string) => {
+    const upstream = upstreams.open({ name: 'catalogue', ...bounds });
+    return createCatalogue({ upstream, url: from, payable, store: stores.catalogue, clock, log });
+  };
+  const copy = url === null ? NO_CATALOGUE : openCopy(url);
   const railOf = (endpoint: Endpoint<never>) => {
     if (isSoldPlainly(endpoint, config.rails)) return 'direct';
     return config.rails.gateway ? 'gateway' : 'channel';
   };
-  const described = { catalogue, network, payTo, publicOrigin, describeParams, railOf };
-  const options = {
-    own: createOwnListings(described),
-    market,
-    catalogue: copy,
-    readsCatalogue: leads,
-    network,
-    isReady,
-    clock,
-    log,
-  };
-  const discovery = createDiscovery(options);
+  const own = createOwnListings({ catalogue, network, payTo, publicOrigin, describeParams, railOf });
+  const copied = { catalogue: copy, readsCatalogue: leads };
+  const discovery = createDiscovery({ own, market, ...copied, network, isReady, clock, log });
   return {
     market,
     discovery,

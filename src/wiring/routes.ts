@@ -37,6 +37,9 @@ import {
   wordsOfRefusal,
 } from './surfaces.ts';
 
+// What registers routes, pages and tools. Each priced mount has a gate that knows what is sold there: what is off, or
+// cannot be answered, is for payments from before alone. `/readyz` and the pages read their readiness here.
+
 interface MountsParts {
   config: Config;
   /** Every route that is served. */
@@ -60,7 +63,7 @@ interface MountsParts {
   log: Logger;
 }
 
-/** Creates the functions that register routes, pages and tools. `app.ts` calls them in its order. */
+/** The functions that register routes, pages and tools. `app.ts` calls them in its order. */
 export function createMounts(parts: MountsParts) {
   const { config, listed, sources, purchase, offerOf, lightning, listings, ledger } = parts;
   const { facilitator, feeSteps, readiness, clock, log } = parts;
@@ -111,7 +114,7 @@ export function createMounts(parts: MountsParts) {
   };
 }
 
-/** The buyer of a demo. Its key exists only where money is of no worth (`config/sources.ts`), so its signer is loaded with its first payment. */
+/** The buyer of a demo, for play money alone (`config/sources.ts`). Its signer is loaded with its first payment. */
 function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock) {
   const { demoBuyerKey: privateKey } = site;
   if (privateKey === null) return null;
@@ -121,7 +124,7 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
   };
 }
 
-/** The OpenAPI document for the reference. Loaded when it is needed, because it is a tenth of a start's work. */
+/** The OpenAPI document for the reference. Loaded on demand, because it is a tenth of a start's work. */
 async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): Promise<Document> {
   const { createOpenApi } = await import('../http/openapi/openapi.ts');
   const { publicOrigin, network: chain, protocols, web } = config;
@@ -133,10 +136,10 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
 
 type CounterOf = (endpoint: Endpoint<Sources>) => Counter<unknown>;
 
-/** Makes each priced mount with its gate. A route that is not sold there any more has one for payments from before. */
+/** Each priced mount with its gate. */
 function openSurfaces({ config, off, sources, purchase, offerOf, lightning, protocols, log, ...parts }: MountsParts) {
   const { segment: chainSegment } = config.network;
-  // Of what the configuration cannot answer, only payments from before are answered, as of what is off.
+  // What the configuration cannot answer is like what is off: only payments from before are answered.
   const known = parts.catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
   const catalogue = [...known, ...off];
   const gateOf = (counterOf: CounterOf, protocol: HttpProtocol, sells = (_: Endpoint<Sources>) => true) =>
@@ -171,16 +174,17 @@ interface ReadinessParts {
   clockWatch: Pick<ClockWatch, 'status'>;
 }
 
-/** How long a reading is reused, in milliseconds: a load balancer asks each second. */
+/** How long a reading is reused: a load balancer asks each second. */
 const KEPT_MS = 1000;
 
 /**
- * Reports whether paid calls can be served now, and why not. Each rail that refuses everything fails its own check.
- * Only the first rail counts towards `ready`: with the others down, there is still a way to pay. The collector, the
- * clock and the other instances do not count either: paid calls can read the live chain, `/v1/health` covers a lagging
- * collector, and a clock that is off refuses good payments or fails to settle late ones, but moves no money wrongly.
- * `/readyz` has no rate limit, so that a flood cannot make an instance look unready. Each reading asks a provider, so
- * it is made at most once a second and reused for a second.
+ * Reads whether paid calls can be served now, and why not. Each rail that refuses everything fails its own check.
+ * Only the first rail counts towards `ready`: with the others down, there is still a way to pay. Nor do these count:
+ * - the collector: paid calls can read the live chain, and `/v1/health` covers a lagging collector;
+ * - the clock: one that is off refuses good payments or fails to settle late ones, but moves no money wrongly;
+ * - the other instances.
+ * Each reading asks a provider, and `/readyz` has no rate limit, so that a flood cannot make an instance look unready.
+ * So a reading is made at most once a second, and reused for a second.
  */
 export function createReadiness(parts: ReadinessParts) {
   const { payments, lightning, collector, ledger, clock, clockWatch } = parts;

@@ -23,6 +23,9 @@ import { createWeb } from '../upstream/web/web.ts';
 import { createWiki, type Wiki } from '../upstream/wikipedia.ts';
 import type { Collecting } from './chain.ts';
 
+// What endpoints read besides the chain, and the client that asks for it. Each upstream's time-out, size, places and
+// cache stand here, with their reasons.
+
 interface SourcesParts {
   config: Config;
   chain: ChainClient;
@@ -32,7 +35,7 @@ interface SourcesParts {
   outgoing: ReturnType<typeof createOutgoing>;
 }
 
-/** Creates the sources that the endpoints read. */
+/** Opens the sources that the endpoints read. */
 export function openSources({ config, chain, clock, collecting, selfTests, outgoing }: SourcesParts): Sources {
   const { collector, reads, endpoints } = collecting;
   const { health, floorWei } = config.collected;
@@ -60,7 +63,11 @@ export function openSources({ config, chain, clock, collecting, selfTests, outgo
   };
 }
 
-/** The sources of domains, currencies and encyclopedias. */
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
 interface NamesSources {
   readonly dns: Dns;
   readonly rdap: Rdap;
@@ -68,16 +75,12 @@ interface NamesSources {
   readonly wiki: Wiki;
 }
 
-const KIB = 1024;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-
 /**
- * Creates the sources. Their time-outs add up to less than an endpoint's 15 seconds, also for a call that needs its second source and for whois,
- * which may ask the DNS too.
+ * The sources of domains, currencies and encyclopedias. Their time-outs add up to less than an endpoint's 15 seconds,
+ * also where a call needs its second source, and for whois, which may ask the DNS too.
  */
 export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
-  // A call asks for up to eight types at once. Answers are not cached, because records are sold as live.
+  // A call asks for up to eight types at once. No cache: records are sold as live.
   const resolver = (name: string, url: string) => {
     const bounds = { timeoutMs: 3000, maxBytes: 256 * KIB, concurrency: 32, retries: 0 } as const;
     return { name, url, upstream: upstreams.open({ name, ...bounds }) };
@@ -86,7 +89,7 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
 
   const bootstrap = upstreams.open({ name: 'IANA', timeoutMs: 3000, maxBytes: 1024 * KIB, concurrency: 1, retries: 0 });
   const registries = upstreams.open({
-    // Registries block addresses after 10 to 100 questions a minute; cached answers reduce them.
+    // Registries block addresses after 10 to 100 questions a minute; the cache saves some.
     name: 'RDAP',
     timeoutMs: 5000,
     maxBytes: 512 * KIB,
@@ -112,7 +115,7 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
     );
 
   const wikipedia = upstreams.open({
-    // Wikimedia asks for at most three requests at a time and for caching (https://www.mediawiki.org/wiki/API:Etiquette).
+    // Three at a time and a cache: Wikimedia asks for it (https://www.mediawiki.org/wiki/API:Etiquette).
     name: 'Wikipedia',
     timeoutMs: 6000,
     maxBytes: 4096 * KIB,
@@ -132,30 +135,27 @@ export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, cloc
   };
 }
 
-const MIB = 1024 * 1024;
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
 /** Far below every published limit of the sources. PyPI asks for few parallel requests. */
 const shared = { concurrency: 3, retries: 1 as const };
-const keep = (ttlMs: number, staleIfErrorMs = HOUR) => ({ cache: { ttlMs, staleIfErrorMs, maxEntries: 1000 } });
+const keep = (ttlMs: number, staleIfErrorMs = HOUR_MS) => ({ cache: { ttlMs, staleIfErrorMs, maxEntries: 1000 } });
 
 /**
- * For questions of existence, which anybody may cause before paying (see README.md): own places and an own cache beside those of sold answers, so that
- * they can neither delay a sold answer nor push it out of the cache. What they read is small, and a bigger document is not read.
+ * For questions of existence, which anybody may cause before paying (upstream/README.md): places and a cache of their
+ * own, so that they neither delay a sold answer nor push it out of the cache. What they read is small.
  */
 const existence = { concurrency: 2, maxBytes: MIB } as const;
-const keepMany = (ttlMs: number) => ({ cache: { ttlMs, staleIfErrorMs: HOUR, maxEntries: 5000 } });
+const keepMany = (ttlMs: number) => ({ cache: { ttlMs, staleIfErrorMs: HOUR_MS, maxEntries: 5000 } });
 
-/** Opens the upstreams of the package endpoints. `timeoutMs` replaces the time-out of each. */
+/** The sources of packages. `timeoutMs` replaces the time-out of each. */
 export function createPackageSources(upstreams: Upstreams, config: PackagesConfig, timeoutMs?: number): PackageSources {
   const within = (ownMs: number) => ({ ...shared, timeoutMs: timeoutMs ?? ownMs });
   const registry = upstreams.open({
     name: 'npm',
     ...within(5000),
-    // Parsing takes about 7 ms a megabyte on the main thread. Larger packages are read by their manifest.
+    // Parsing takes 7 ms a megabyte on the main thread. Larger packages are read by their manifest.
     maxBytes: 4 * MIB,
     // The registry's own Cache-Control.
-    ...keep(5 * MINUTE),
+    ...keep(5 * MINUTE_MS),
     transport: registryTransport,
   });
   // An extra that must not delay the answer. npm counts it once a day.
@@ -163,23 +163,23 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
     name: 'npm-downloads',
     ...within(2500),
     maxBytes: 64 * 1024,
-    ...keep(6 * HOUR, 24 * HOUR),
+    ...keep(6 * HOUR_MS, 24 * HOUR_MS),
   });
   // A published time does not change, but deps.dev learns of a version only after a while.
-  const depsDev = upstreams.open({ name: 'deps.dev', ...within(3000), maxBytes: 4 * MIB, ...keep(HOUR) });
+  const depsDev = upstreams.open({ name: 'deps.dev', ...within(3000), maxBytes: 4 * MIB, ...keep(HOUR_MS) });
   // PyPI's own Cache-Control; the answer lists every file of every release.
-  const pypi = upstreams.open({ name: 'pypi', ...within(5000), maxBytes: 16 * MIB, ...keep(15 * MINUTE) });
-  // Most answers come within a second; those for packages with hundreds of advisories take longer, and several megabytes.
-  const osv = upstreams.open({ name: 'osv', ...within(8000), maxBytes: 16 * MIB, ...keep(10 * MINUTE) });
-  const nuget = upstreams.open({ name: 'nuget', ...within(5000), maxBytes: MIB, ...keep(15 * MINUTE) });
+  const pypi = upstreams.open({ name: 'pypi', ...within(5000), maxBytes: 16 * MIB, ...keep(15 * MINUTE_MS) });
+  // Most answers take a second; hundreds of advisories take longer, and several megabytes.
+  const osv = upstreams.open({ name: 'osv', ...within(8000), maxBytes: 16 * MIB, ...keep(10 * MINUTE_MS) });
+  const nuget = upstreams.open({ name: 'nuget', ...within(5000), maxBytes: MIB, ...keep(15 * MINUTE_MS) });
   // The answer lists every release of a package.
-  const packagist = upstreams.open({ name: 'packagist', ...within(5000), maxBytes: 4 * MIB, ...keep(15 * MINUTE) });
+  const packagist = upstreams.open({ name: 'packagist', ...within(5000), maxBytes: 4 * MIB, ...keep(15 * MINUTE_MS) });
   const npmUrl = () => registryUrl(config.npmUrl);
   const lookup = (name: string, ttlMs: number) => ({ name, ...within(5000), ...existence, ...keepMany(ttlMs) });
-  const npmLookup = upstreams.open({ ...lookup('npm', 5 * MINUTE), transport: registryTransport });
-  const pypiLookup = upstreams.open(lookup('pypi', 15 * MINUTE));
+  const npmLookup = upstreams.open({ ...lookup('npm', 5 * MINUTE_MS), transport: registryTransport });
+  const pypiLookup = upstreams.open(lookup('pypi', 15 * MINUTE_MS));
   // Its answer about a whole package lists every version.
-  const depsDevLookup = upstreams.open({ ...lookup('deps.dev', HOUR), ...within(3000), maxBytes: 4 * MIB });
+  const depsDevLookup = upstreams.open({ ...lookup('deps.dev', HOUR_MS), ...within(3000), maxBytes: 4 * MIB });
   return {
     npm: createNpm({
       registry,
@@ -205,13 +205,12 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
 
 interface OutgoingOptions {
   readonly web: WebConfig;
-  /** The public origin of this service. */
   readonly publicOrigin: string;
   readonly clock: Clock;
   readonly log: UpstreamLog;
 }
 
-/** Creates everything that sends requests to hosts other than the chain's: the client of the upstreams, and the one for third parties' pages. */
+/** All that asks hosts other than the chain's: the upstreams' client, and the one for third parties' pages. */
 export function createOutgoing({ web: settings, publicOrigin, clock, log }: OutgoingOptions) {
   const userAgent = `percall/${SERVICE_VERSION} (+${settings.contactUrl ?? publicOrigin})`;
   const { testHosts, timeoutMs, hostPerMinute, pageWorkers } = settings;

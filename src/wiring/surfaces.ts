@@ -22,48 +22,44 @@ import { exactRequirement, type PayTo } from '../payment/usdc/exact.ts';
 import type { ServiceKeyStore } from '../store/ports/service-keys.ts';
 import { RAILS, type RailList, railsSelling } from './rails.ts';
 
-/** The chain, token and recipient of a USDC payment, with the rails, the chain's name and the origin that an offer names. */
+// What each surface offers, and in which protocol it asks for the payment:
+// 1. an endpoint's USDC offer names the rails that sell it, and is prepared once;
+// 2. MPP knows the plain rail alone;
+// 3. challenges that need a key are signed by the same one on every instance;
+// 4. a refusal has words for each reason of ours, of the rails and of the schemes.
+
+/** Of the routes that are paid in USDC. */
+export const usdcProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x402Http);
+
+/** Of the priced tools. */
+export const toolProtocol: ToolProtocol = x402Tool;
+
+/** Chain, token and recipient of a USDC payment, with the rails, the chain's name and the origin of its offers. */
 export interface Terms extends PayTo, Place {
   readonly rails: RailsConfig;
 }
 
-/** Reads the terms from a configuration. */
+type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
+
 export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): Terms {
   const { caip2, usdc } = network;
   return { network: caip2, usdc, payTo: seller, publicOrigin, chain: network, rails };
 }
 
-type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
-
-/**
- * Prepares the offer of a priced endpoint in USDC. `infos`: the rails in it, by default those that sell it. Throws for
- * an endpoint without a price.
- */
-export function createOffer(
-  endpoint: Endpoint<never>,
-  terms: Terms,
-  infos = railsSelling(endpoint.price?.units ?? 0n, terms.rails),
-  protocol: PreparedProtocol = usdcProtocol,
-): Offer {
-  const { price } = endpoint;
-  if (!price) throw new Error(`${endpoint.path} has no price`);
-  const requirement = exactRequirement(price.units, terms);
-  const accepts = infos.map(({ entry }) => entry(requirement, terms.rails));
-  return { requirement, accepts, price: price.units, demand: protocol.prepare(endpoint, accepts, terms) };
-}
+type OfferOf = (endpoint: Endpoint<never>) => Offer;
 
 /** The rails that may be offered, and the last probes of their services. */
 interface Offered {
   readonly railList?: RailList;
   probes?(): RailProbes;
-  /** The protocol that asks for them. By default x402. */
+  /** The protocol that asks for them: by default x402. */
   readonly protocol?: PreparedProtocol;
 }
 
 /**
- * Returns the USDC offer of each priced endpoint under a configuration. Each offer is prepared once, and once more while a rail that must be proven is
- * not proven yet. A proven rail stays in the offer while no probe is known, as when the process that settles has ended: a refusal can correct a client
- * only in an entry of its scheme.
+ * Returns the USDC offer of each priced endpoint. An offer is prepared once, and once more while a rail that must be
+ * proven is not yet. A proven rail stays while no probe is known, as when the process that settles has ended: a refusal
+ * can correct a client only in an entry of its scheme.
  */
 export function offersUnder(
   config: TermsConfig,
@@ -92,14 +88,37 @@ export function offersUnder(
   };
 }
 
-type OfferOf = (endpoint: Endpoint<never>) => Offer;
+/**
+ * Prepares the USDC offer of a priced endpoint. `infos`: the rails in it, by default those that sell it.
+ * Throws for an endpoint without a price.
+ */
+export function createOffer(
+  endpoint: Endpoint<never>,
+  terms: Terms,
+  infos = railsSelling(endpoint.price?.units ?? 0n, terms.rails),
+  protocol: PreparedProtocol = usdcProtocol,
+): Offer {
+  const { price } = endpoint;
+  if (!price) throw new Error(`${endpoint.path} has no price`);
+  const requirement = exactRequirement(price.units, terms);
+  const accepts = infos.map(({ entry }) => entry(requirement, terms.rails));
+  return { requirement, accepts, price: price.units, demand: protocol.prepare(endpoint, accepts, terms) };
+}
 
-/** Whether the plain rail sells a priced endpoint. MPP and our self-test pay by this rail alone. */
+/** Whether the plain rail sells an endpoint. MPP and our self-test pay by this rail alone. */
 export function isSoldPlainly({ price }: Endpoint<never>, rails: RailsConfig, [{ info }]: RailList = RAILS): boolean {
   return price !== null && (info.sells?.(price.units, rails) ?? true);
 }
 
-/** The counters of the endpoints that are sold in USDC for these offers. `sources` are those that judge a request's parameters. */
+/**
+ * Offers of the plain rail alone, in a protocol that knows no other. They are made at any price: a route that this rail
+ * does not sell has a counter that offers nothing (`onlyKnown`).
+ */
+export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
+  return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
+}
+
+/** The counters of endpoints for these offers. `sources` judge a request's parameters. */
 export function usdcCounters<S>(
   offerOf: OfferOf,
   purchase: Purchase<S>,
@@ -109,30 +128,14 @@ export function usdcCounters<S>(
   return (endpoint) => createPreparedCounter(endpoint, { offer: () => offerOf(endpoint), purchase, sources, words });
 }
 
-/**
- * The offers of the plain rail alone, in a protocol that knows no other one. They are made at any price: a route that
- * the plain rail does not sell has a counter that offers nothing (`onlyKnown`).
- */
-export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
-  return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
-}
-
-/** The name of the ledger's key, and its length in bytes. */
-const KEY = 'challenges';
-const KEY_BYTES = 32;
-
-/** The protocol of the routes that are paid in USDC. */
-export const usdcProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x402Http);
-
-/** The protocol that priced tools speak. */
-export const toolProtocol: ToolProtocol = x402Tool;
-
-/** The protocols that need a key: those of the Lightning routes, which are always on, and MPP's `evm`. */
+/** The protocols that need a key: those of the Lightning routes, which are always on, and MPP. */
 export interface Protocols {
   readonly lightning: QuotedProtocol;
-  /** Of the routes that are paid in USDC by MPP; null where they are off. */
+  /** Null where MPP is off. */
   readonly mpp: PreparedProtocol | null;
 }
+
+type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
 
 /** Opens the protocols. Their challenges are signed by the same key on every instance. */
 export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStore, clock: Clock): Promise<Protocols> {
@@ -144,11 +147,13 @@ export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStor
   };
 }
 
-type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
+/** The ledger's key: its name, and its length in bytes. */
+const KEY = 'challenges';
+const KEY_BYTES = 32;
 
 /**
- * Reads what signs challenges: the configured secret, else a key of the ledger, which is made at the first start. What the ledger's key has signed stays
- * good after the first secret is configured.
+ * What signs challenges: the configured secret, else a key of the ledger, which is made at the first start.
+ * What the ledger's key has signed stays good after the first secret is configured.
  */
 export async function readSecrets(
   config: Pick<ProtocolsConfig, 'secret' | 'previousSecret'>,
@@ -162,8 +167,8 @@ export async function readSecrets(
 }
 
 /**
- * The protocols of the routes that are paid over Lightning: three spellings of one invoice and one proof. Most L402 clients read the first line of
- * WWW-Authenticate only, so L402 stands before `Payment`.
+ * Three spellings of one invoice and one proof. Most L402 clients read only the first line of WWW-Authenticate, so L402
+ * stands before `Payment`.
  */
 export function lightningProtocol(secrets: ChallengeSecrets, realm: string, clock: Clock): QuotedProtocol {
   return withAuthSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
@@ -171,5 +176,5 @@ export function lightningProtocol(secrets: ChallengeSecrets, realm: string, cloc
 
 const ofRails = RAILS.map(({ info }) => info.refusals ?? {});
 
-/** The words for every reason for which this service refuses a payment. */
+/** The words for every reason for which a payment is refused here. */
 export const wordsOfRefusal: RefusalWords = refusalWords([OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, ...ofRails]);
