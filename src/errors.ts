@@ -1,4 +1,6 @@
-/** Whether money moved for a failed call. `false`: no. `true`: yes. `unknown`: a settlement is still open. */
+// The named errors: those that become answers, and the one that refuses the start.
+
+/** Whether money moved for a failed call. `unknown`: a settlement is still open. */
 export type Charged = boolean | 'unknown';
 
 /** One parameter's fault, as a 400 lists it. */
@@ -12,9 +14,9 @@ interface AppErrorOptions {
   retryAfterSeconds?: number;
   errors?: ParameterError[];
   headers?: Record<string, string>;
-  /** Further members of the error's body: what is known although the call failed. Safe to send. */
+  /** What is known although the call failed, for the body. Safe to send. */
   members?: Readonly<Record<string, unknown>> | undefined;
-  /** The failure is what was asked for, so no operator need look at it. */
+  /** The failure is what was asked for: no operator need look at it. */
   isExpected?: boolean;
   cause?: unknown;
 }
@@ -73,7 +75,7 @@ export class UpstreamFailed extends AppError {
   }
 }
 
-/** 503: the service cannot do this now. Nothing was started. `charged` is `unknown` where the payment may have moved money before. */
+/** 503: the service cannot do this now. `charged` is `unknown` where the payment may have moved money before. */
 export class Unavailable extends AppError {
   constructor(
     code: string,
@@ -92,7 +94,7 @@ export class TooMany extends AppError {
   }
 }
 
-/** The same error, with further members in its body. */
+/** An error like this one, with further members in its body. */
 export function withMembers(error: AppError, members: Readonly<Record<string, unknown>>): AppError {
   const { status, code, message, charged, retryAfterSeconds, errors, headers, isExpected } = error;
   return new AppError(status, code, message, {
@@ -106,5 +108,5 @@ export function withMembers(error: AppError, members: Readonly<Record<string, un
   });
 }
 
-/** Why this service does not start: one line for its operator, who can mend it. It is no bug: no stack is printed. */
+/** Why the service does not start: one line for its operator, who can mend it. No bug, so no stack is printed. */
 export class StartRefused extends Error {}

@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto';
 
-/** The source of time, which tests can replace. All times inside the service are Unix milliseconds. */
+// Time: the clock, seconds and days of it, and ids in its order. Inside the service, times are Unix milliseconds.
+
+/** The source of time, which tests can replace. */
 export interface Clock {
   nowMs(): number;
   /** Resolves after `ms`; rejects with the signal's reason when it aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** The machine's clock. It uses plain timers, because Node's promise timers create an error with a stack for each aborted sleep. */
+/** The machine's clock. Plain timers: Node's promise timers make an error with a stack for each aborted sleep. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   sleep: (ms, signal) =>
@@ -25,12 +27,12 @@ export const systemClock: Clock = {
     }),
 };
 
-/** The time in whole Unix seconds: the unit of the `…At` members of our answers. Inside the service, `…At` is in milliseconds. */
+/** Whole Unix seconds: the unit of `…At` in our answers. Inside the service, `…At` is in milliseconds. */
 export function nowSeconds(clock: Clock): number {
   return Math.floor(clock.nowMs() / 1000);
 }
 
-/** Whole seconds since this Unix time, never negative: another machine's clock may be ahead of ours. */
+/** Whole seconds since a Unix time, never negative: another machine's clock may be ahead. */
 export function secondsSince(at: number, clock: Clock): number {
   return Math.max(nowSeconds(clock) - at, 0);
 }
@@ -65,7 +67,7 @@ export function daysBefore(date: string, days: number): string {
   return utcDay(Date.parse(`${date}T00:00:00Z`) - days * DAY_MS);
 }
 
-/** Days from Monday to Friday after one `YYYY-MM-DD`, up to and including a later one. Holidays count as such days. */
+/** Days from Monday to Friday, holidays too, after one `YYYY-MM-DD` up to and including a later one. */
 export function weekdaysBetween(from: string, to: string): number {
   const days = Array.from({ length: daysBetween(from, to) }, (_, before) => Date.parse(daysBefore(to, before)));
   return days.filter((day) => ![0, 6].includes(new Date(day).getUTCDay())).length;
@@ -85,8 +87,8 @@ const RANDOM_BYTES = 8;
 const IDS_A_DRAW = 64;
 
 /**
- * Ids that sort by the time they were made (milliseconds, then a counter) and end in random bytes.
- * The process creates them instead of a database, so that no id is used twice, after a delete or with a second adapter.
+ * Ids that sort by the time they were made (milliseconds, then a counter) and end in random bytes. The process makes
+ * them, not a database, so that no id is used twice, after a delete or with a second adapter.
  */
 export function createIds(clock: Clock): () => string {
   const random = createRandomHex();
@@ -101,7 +103,7 @@ export function createIds(clock: Clock): () => string {
   };
 }
 
-/** Random bytes as hex, drawn for many ids at once, because one draw costs as much as the rest of an id. */
+/** Hex drawn for many ids at once, because a draw costs as much as the rest of an id. */
 function createRandomHex(): () => string {
   let drawn = '';
   return () => {

@@ -1,7 +1,4 @@
-/**
- * The number of characters that must be inserted, deleted or replaced to make one text of the other (Levenshtein's distance). Returns `most + 1` as soon
- * as it is known to be more than `most`.
- */
+/** Levenshtein's distance of two texts, or `most + 1` as soon as it is known to be more than `most`. */
 export function editDistance(a: string, b: string, most: number): number {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   let previous = Array.from({ length: b.length + 1 }, (_, at) => at);

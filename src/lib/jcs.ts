@@ -1,6 +1,6 @@
-/** Deeper values are refused. No real request nests like that, and the recursion must end before the stack overflows. */
+/** Deeper values are refused. No real request nests like that, and recursion must end before the stack overflows. */
 const MAX_DEPTH = 64;
-/** More values than a request body may hold. Without this limit, an object that contains itself many times would not end. */
+/** More than a request body holds. Without it, an object that contains itself many times would not end. */
 const MAX_VALUES = 262_144;
 
 interface Budget {
@@ -8,8 +8,8 @@ interface Budget {
 }
 
 /**
- * The canonical JSON (RFC 8785) of a value. Null for any value that is not plain JSON data. Nothing is dropped, converted or invoked, so two values
- * with the same text are the same data. Never throws.
+ * The canonical JSON (RFC 8785) of a value; null for what is not plain JSON data. Nothing is dropped, converted or
+ * invoked, so values with one text are the same data. Never throws.
  */
 export function jcs(value: unknown): string | null {
   try {
@@ -39,14 +39,14 @@ function textOf(value: unknown, depth: number, budget: Budget): string | null {
   }
 }
 
-/** ECMAScript escapes a string exactly as the RFC demands. The exception is a lone surrogate, which has no UTF-8. */
+/** ECMAScript escapes as the RFC demands, except a lone surrogate, which has no UTF-8. */
 function stringText(value: string): string | null {
   return value.isWellFormed() ? JSON.stringify(value) : null;
 }
 
 function arrayText(value: readonly unknown[], depth: number, budget: Budget): string | null {
   if (Object.getPrototypeOf(value) !== Array.prototype) return null;
-  // An array has one own key per element, and `length`. A further key is no element. A hole is found when its index is read.
+  // One own key per element, and `length`: a further key is no element. A hole is found when it is read.
   if (value.length > budget.left || Reflect.ownKeys(value).length !== value.length + 1) return null;
   const texts: string[] = [];
   for (let index = 0; index < value.length; index++) {
@@ -73,7 +73,7 @@ function objectText(value: object, depth: number, budget: Budget): string | null
   return `{${texts.join(',')}}`;
 }
 
-/** The text of an own, enumerable data property. Null for any other property; an accessor is never invoked. */
+/** An own, enumerable data property; null for any other. An accessor is never invoked. */
 function propertyText(owner: object, key: string, depth: number, budget: Budget): string | null {
   const property = Object.getOwnPropertyDescriptor(owner, key);
   if (!property?.enumerable || !Object.hasOwn(property, 'value')) return null;

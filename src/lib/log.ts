@@ -1,6 +1,9 @@
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
 
-/** Lower-case names of fields that no log line may hold: proofs of payment, credentials, and RPC URLs (their paths may hold keys). */
+/**
+ * Fields that no log line may hold, in lower case: proofs of payment, credentials, and RPC URLs, whose paths may hold
+ * keys.
+ */
 const SECRET_KEYS = new Set([
   'payment-signature',
   'x-payment',
@@ -22,12 +25,12 @@ const SECRET_KEYS = new Set([
   'secret',
 ]);
 const REDACTED = '[redacted]';
-/** Deeper than any object that we log on purpose. It limits the walk through foreign objects. */
+/** Deeper than any object that is logged on purpose. It limits the walk through foreign ones. */
 const MAX_DEPTH = 8;
 
 /**
- * The process log: JSON lines on standard output, secrets replaced at any depth of what is logged.
- * Secrets are found by name and not by path, because errors of libraries contain requests in unknown shapes.
+ * The process log: JSON lines on standard output, secrets replaced at any depth.
+ * They are found by name and not by path, because errors of libraries contain requests in unknown shapes.
  */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const options = {
@@ -35,7 +38,7 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
     base: null,
     // Bindings of a child are written before the formatters see them.
     redact: { paths: [...SECRET_KEYS].map((key) => `["${key}"]`), censor: REDACTED },
-    // Errors are plain redacted objects here already. pino's own serializer must not change them.
+    // Errors are plain redacted objects here already, which pino's own serializer must not change.
     serializers: { err: (value: unknown) => value },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: {
@@ -50,7 +53,7 @@ function redact(value: unknown, depth = 0): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (depth >= MAX_DEPTH) return '[deep]';
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
-  // Errors become plain objects first: their own fields (a request, a signed payload) are where secrets hide.
+  // Errors become plain objects first: secrets hide in their fields (a request, a signed payload).
   const plain = value instanceof Error ? { ...stdSerializers.err(value), message: messageOf(value) } : value;
   if (!isPlain(plain)) return String(plain);
   return Object.fromEntries(
@@ -61,7 +64,7 @@ function redact(value: unknown, depth = 0): unknown {
   );
 }
 
-/** The message of an error with those of its causes. A cause that the text ends with already is not said twice. */
+/** The messages of an error and its causes. A cause with which the text ends already is not said twice. */
 function messageOf(error: Error, depth = 0): string {
   if (!(error.cause instanceof Error) || depth >= MAX_DEPTH) return error.message;
   const cause = messageOf(error.cause, depth + 1);

@@ -1,16 +1,32 @@
 import type { Clock } from './clock.ts';
 
+// What a process remembers without growing: maps that drop their oldest key, and one outcome a name.
+
+/**
+ * Sets a key as the newest of a map in the order of setting. Beyond `most` keys the oldest is deleted, so that a map
+ * whose keys third parties choose is bounded.
+ */
+export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size <= most) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
+  }
+}
+
 /** The newest success and the newest failure of one named thing, in Unix milliseconds. */
 export interface Outcome {
   readonly name: string;
-  /** Null: none since the start of this process. */
+  /** Null: none since this process started. */
   readonly okAtMs: number | null;
   readonly failedAtMs: number | null;
   /** Why it failed last. */
   readonly reason: string | null;
 }
 
-/** Remembers the newest success and the newest failure of named things. One entry a name, so it does not grow. */
+/** The newest success and failure of named things: one entry a name. */
 export interface Outcomes {
   /** Adds a name of which nothing is known yet. */
   expect(name: string): void;
@@ -21,7 +37,7 @@ export interface Outcomes {
   all(): readonly Outcome[];
 }
 
-/** Creates an empty memory. It is this process's own: another one has seen other calls. */
+/** This process's own memory: another one has seen other calls. */
 export function createOutcomes(clock: Clock): Outcomes {
   const known = new Map<string, Outcome>();
   const before = (name: string): Outcome => known.get(name) ?? { name, okAtMs: null, failedAtMs: null, reason: null };
@@ -32,18 +48,4 @@ export function createOutcomes(clock: Clock): Outcomes {
     of: (name) => known.get(name) ?? null,
     all: () => [...known.values()],
   };
-}
-
-/**
- * Sets a key as the newest of a map, which stays in the order of setting. When the map then has more than `most` keys, the oldest is deleted, so that a
- * map whose keys third parties choose is bounded.
- */
-export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= most) return;
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
-  }
 }

@@ -2,23 +2,25 @@ import { createKeccak } from 'hash-wasm';
 import secp256k1 from 'secp256k1';
 import { bytesToHex } from './hex.ts';
 
+// Hashes, signatures and addresses of Ethereum and Lightning, in WebAssembly and native code.
+
 /** Half of the curve's order: a signature with a larger s is the malleated twin of a valid one (EIP-2, SEC 2). */
 const HALF_ORDER = Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0', 'hex');
 
 const hasher = await createKeccak(256);
 
 /**
- * Keccak-256 of bytes, in WebAssembly: each payment needs several hashes, and the relayer hashes its large transactions twice. In JavaScript one of
- * 120 KB blocks the event loop for 8 ms (0.5 ms here).
+ * Keccak-256 in WebAssembly: each payment needs several hashes, and the relayer hashes its large transactions twice. In
+ * JavaScript one of 120 KB blocks the event loop for 8 ms (0.5 ms here).
  */
 export function keccak256(bytes: Uint8Array): Uint8Array {
   return hasher.init().update(bytes).digest('binary');
 }
 
 /**
- * The address that signed a 32-byte digest with a 65-byte `r ‖ s ‖ v` signature, or null.
- * Null for v outside 27/28, a high s or an impossible point. FiatToken's ECRecover refuses exactly the same, so a signature accepted here can settle.
- * It is native code, because recovery in JavaScript blocks the event loop for milliseconds (0.1 ms here).
+ * The address that signed a 32-byte digest by 65 bytes `r ‖ s ‖ v`; null for v outside 27/28, a high s or an impossible
+ * point. FiatToken's ECRecover refuses exactly these, so a signature accepted here can settle.
+ * Native, because recovery in JavaScript blocks the event loop for milliseconds (0.1 ms here).
  */
 export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8Array | null {
   if (signature.length !== 65) return null;
@@ -34,8 +36,8 @@ export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8
 }
 
 /**
- * The compressed key (33 bytes) that signed a 32-byte digest with a 64-byte `r ‖ s` signature and recovery id 0 to 3, or null.
- * A high s is accepted too. A caller that needs a unique form of the signature must check s itself.
+ * The compressed key (33 bytes) that signed a 32-byte digest by 64 bytes `r ‖ s` and recovery id 0 to 3, or null. A
+ * high s is accepted: who needs a unique form must check s.
  */
 export function recoverPublicKey(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array | null {
   try {
@@ -45,7 +47,7 @@ export function recoverPublicKey(digest: Uint8Array, signature: Uint8Array, reco
   }
 }
 
-/** Whether a key signed a 32-byte digest with a 64-byte `r ‖ s` signature; false for a high s, and for bytes that are no key or no signature. */
+/** Whether a key signed a 32-byte digest by 64 bytes `r ‖ s`. False for a high s, and for bytes that are neither. */
 export function verifyCompact(digest: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): boolean {
   try {
     // The library itself refuses a high s.
@@ -61,21 +63,21 @@ export function signDigest(digest: Uint8Array, privateKey: Uint8Array): { signat
   return { signature, recovery: recid };
 }
 
-/** Signs a 32-byte digest as contracts and `recoverAddress` take it: 65 bytes `r ‖ s ‖ v`, with v 27 or 28 and a low s. */
+/** Signs a 32-byte digest as contracts and `recoverAddress` take it: `r ‖ s ‖ v`, v 27 or 28, s low. */
 export function signRecoverable(digest: Uint8Array, privateKey: Uint8Array): Buffer {
   const { signature, recovery } = signDigest(digest, privateKey);
   return Buffer.concat([signature, Buffer.from([27 + recovery])]);
 }
 
-/** The lower-case address of a private key; throws on a key outside the curve's order. */
+/** The lower-case address of a private key. Throws for a key outside the curve's order. */
 export function addressOf(privateKey: Uint8Array): `0x${string}` {
   const key = secp256k1.publicKeyCreate(privateKey, false);
   return bytesToHex(keccak256(key.subarray(1)).subarray(12));
 }
 
 /**
- * Whether the letter case of an address (0x and 40 hex digits) may stand: no checksum, that is all letters in one case, or EIP-55's. A wrong checksum
- * shows a mistyped digit (https://eips.ethereum.org/EIPS/eip-55).
+ * Whether the letter case of an address (0x and 40 hex digits) may stand: all letters in one case, or EIP-55's
+ * checksum. A wrong checksum shows a mistyped digit (https://eips.ethereum.org/EIPS/eip-55).
  */
 export function hasFittingCase(address: string): boolean {
   const digits = address.slice(2);
@@ -86,7 +88,7 @@ export function hasFittingCase(address: string): boolean {
   return [...lower].every((digit, at) => digits[at] === (isUpper(at) ? digit.toUpperCase() : digit));
 }
 
-/** Whether these bytes are a compressed secp256k1 public key: 33 of them, and its x lies on the curve. Never throws. */
+/** Whether bytes are a compressed public key: 33 of them, with x on the curve. Never throws. */
 export function isPublicKey(bytes: Uint8Array): boolean {
   return bytes.length === 33 && secp256k1.publicKeyVerify(bytes);
 }

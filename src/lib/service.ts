@@ -1,14 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
+// What documents, answers and requests say of the service: its chain, its version, and the source of an answer.
+
 /** The chain as people know it. */
 export interface NamedChain {
   readonly name: string;
-  /** Whether its coins are worth nothing, as on the embedded network. */
+  /** Whether its coins are worth nothing. */
   readonly isPlayMoney: boolean;
 }
 
-/** The chain's name for a text. Play money is named wherever the chain is: `Arc`, `Arc (demo, play money)`. */
+/** The chain's name for a text, with play money named as such: `Arc`, `Arc (demo, play money)`. */
 export function chainTitle({ name, isPlayMoney }: NamedChain): string {
   return isPlayMoney ? `${name} (demo, play money)` : name;
 }
@@ -17,10 +19,10 @@ const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.me
   version: string;
 };
 
-/** The version of this service, from package.json. Outgoing requests and `initialize` of MCP name it. The interface's documents have one of their own. */
+/** Outgoing requests and `initialize` of MCP name it. Documents of the interface have a version of their own. */
 export const SERVICE_VERSION: string = manifest.version;
 
-/** The source of an answer. Every data answer has one, so that a buyer can check the data at its origin. */
+/** Every data answer has a source, so that a buyer can check the data at its origin. */
 export const sourceSchema = z
   .strictObject({
     name: z.string().meta({ description: 'The origin of the data, in words' }),
@@ -30,5 +32,4 @@ export const sourceSchema = z
   })
   .meta({ description: 'Where the answer comes from' });
 
-/** A source as an answer names it. */
 export type Source = z.output<typeof sourceSchema>;

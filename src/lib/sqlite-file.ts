@@ -2,10 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 
+// How a SQLite database's file is opened and brought to the newest version, and what is said when the file fails.
+
+export type Sqlite = Database.Database;
+
 /** SQLite's codes for a file, a disk or a lock that fails for now. All others are bugs. */
 const CODES = /^SQLITE_(FULL|IOERR|CANTOPEN|READONLY|BUSY|LOCKED|CORRUPT|NOTADB|PROTOCOL|PERM)/;
 
-/** A database's file or log that cannot be written or read. The message names the path, for logs. */
+/** A database file that cannot be written or read. The message names the path, for logs. */
 export class DatabaseFileError extends Error {
   /** SQLite's code, which names the operation, or the system's, such as `EIO`. */
   readonly code: string;
@@ -22,14 +26,14 @@ export class DatabaseFileError extends Error {
   }
 }
 
-/** The failure of a database's file as one that names its path. Null for any other error. */
+/** The failure of a file as one that names its path. Null for any other error. */
 export function asFileError(error: unknown, path: string): DatabaseFileError | null {
   if (error instanceof DatabaseFileError) return error;
   const isOfFile = error instanceof Database.SqliteError && CODES.test(error.code);
   return isOfFile ? new DatabaseFileError(path, error.code, error) : null;
 }
 
-/** Opens a database. Throws the failure of its file as one that names the path. */
+/** Opens a database. Throws a failure of its file as one that names the path. */
 export function openNamed<T>(path: string, open: (path: string) => T): T {
   try {
     return open(path);
@@ -38,7 +42,7 @@ export function openNamed<T>(path: string, open: (path: string) => T): T {
   }
 }
 
-/** The numbered files of a directory, oldest first, and the version of a database after the last one. A file's version is its number. */
+/** The numbered files of a directory, oldest first, and the number of the last, which is the newest version. */
 export function readMigrations(directory: string) {
   const names = readdirSync(directory).filter((name) => /^\d{3}-.+\.sql$/.test(name));
   const migrations = names.sort().map((name) => ({ version: Number(name.slice(0, 3)), path: join(directory, name) }));
@@ -46,9 +50,9 @@ export function readMigrations(directory: string) {
 }
 
 /**
- * Applies the numbered files of a directory that this database lacks, each in one transaction.
- * Throws for a database of a newer program, because its rows may have a meaning that this program does not know, and for one that lacks a part of its
- * own version, because no step would ever add it.
+ * Applies the numbered files that this database lacks, each in one transaction. Throws for a database of a newer
+ * program, whose rows may mean something else, and for one that lacks a part of its own version, because no step would
+ * add it.
  */
 export function migrate(db: Database.Database, directory: string): void {
   const done = Number(db.pragma('user_version', { simple: true }));
@@ -56,13 +60,12 @@ export function migrate(db: Database.Database, directory: string): void {
   if (done > newest)
     throw new Error(`${db.name} is of version ${done}; this program knows ${newest}: start the newer program`);
   if (done > 0) {
-    const [lacking] = lackingColumns(
-      db,
-      migrations.filter(({ version }) => version <= done),
-    );
+    const steps = migrations.filter(({ version }) => version <= done);
+    const [lacking] = lackingColumns(db, steps);
     if (lacking !== undefined)
       throw new Error(
-        `${db.name} is of version ${done}, but lacks ${lacking}: a commit between two versions made it. docs/operating.md (Upgrading) says what to do`,
+        `${db.name} is of version ${done}, but lacks ${lacking}: a commit between two versions made it. ` +
+          'docs/operating.md (Upgrading) says what to do',
       );
   }
   for (const { version, path } of migrations) {
@@ -76,15 +79,15 @@ export function migrate(db: Database.Database, directory: string): void {
 }
 
 /**
- * The columns, as `table.column`, that these steps make and the database does not have. The version alone counts the newest step. A program from between
- * two merges could write it without an older step.
+ * The columns, as `table.column`, that these steps make and the database lacks. The version counts the newest step
+ * alone: a program from between two merges could write it without an older step.
  */
 function lackingColumns(db: Database.Database, steps: readonly { readonly path: string }[]): string[] {
   const found = columnsOf(db);
   return [...columnsMadeBy(steps.map(({ path }) => readFileSync(path, 'utf8')))].filter((column) => !found.has(column));
 }
 
-/** What steps make, by their text. Playing them takes longer than anything else that opening a database does. */
+/** What steps make, by their text. Playing them takes longer than all else in opening a database. */
 const madeBy = new Map<string, ReadonlySet<string>>();
 
 function columnsMadeBy(steps: readonly string[]): ReadonlySet<string> {
@@ -107,5 +110,3 @@ function columnsOf(db: Database.Database): Set<string> {
     "SELECT m.name || '.' || c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table'";
   return new Set(db.prepare<[], string>(columns).pluck().all());
 }
-
-export type Sqlite = Database.Database;

@@ -1,5 +1,7 @@
 import type { Clock } from './clock.ts';
 
+// Tasks that many callers share, waits that end in time, and rounds of upkeep.
+
 interface Flight<T> {
   readonly result: Promise<T>;
   readonly control: AbortController;
@@ -7,8 +9,8 @@ interface Flight<T> {
 }
 
 /**
- * Runs one task for all callers that ask for the same key at the same time. When it fails, it fails for all of them.
- * A caller's abort does not affect the others: the task is aborted only when the last caller has aborted.
+ * Runs one task for all callers that ask for a key at once. When it fails, it fails for all. A caller's abort does not
+ * touch the others: the task is aborted when the last caller has aborted.
  */
 export function createSingleFlight<T, K = string>() {
   const flights = new Map<K, Flight<T>>();
@@ -44,8 +46,8 @@ export function createSingleFlight<T, K = string>() {
 }
 
 /**
- * Shares a costly reading: callers that ask while one is under way, or within `keptMs` of its start, get its result or its failure.
- * So it is made at most once in that time, and never twice at once.
+ * Shares a costly reading: callers get the result or the failure of one that is under way, or that began within
+ * `keptMs`. So it is made at most once in that time, and never twice at once.
  */
 export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly result: Promise<T>; readonly startedMs: number; isUnderWay: boolean } | null = null;
@@ -61,13 +63,13 @@ export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Cl
   }
 
   return () => {
-    // The absolute difference, so that a clock that was set back does not keep a reading for longer.
+    // Absolute, so that a clock that was set back does not keep a reading for longer.
     const isFresh = last && (last.isUnderWay || Math.abs(clock.nowMs() - last.startedMs) < keptMs);
     return last && isFresh ? last.result : begin();
   };
 }
 
-/** Collects the items of one event loop turn and sends them as one message. */
+/** Collects the items of one turn of the event loop and sends them as one message. */
 export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
   let waiting: T[] = [];
   return (item) => {
@@ -81,7 +83,7 @@ export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) 
   };
 }
 
-/** The promise, or a rejection with the signal's reason if it aborts first. The promise's later result is ignored. */
+/** The promise, or a rejection with the signal's reason if it aborts first. A later result is ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
@@ -93,10 +95,10 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** The reason for stopping the timer. Without a given reason an error with a stack would be created. */
+/** Stops the timer. Without a reason an error with a stack would be created. */
 const SETTLED = 'settled';
 
-/** Settles as `asked` does, or rejects with `late` after `ms`. A later result is ignored, because newer results may have arrived since. */
+/** Settles as `asked` does, or rejects with `late` after `ms`. What comes later is ignored: newer results may exist. */
 export async function inTime<T>(asked: Promise<T>, ms: number, clock: Clock, late: () => Error): Promise<T> {
   const timer = new AbortController();
   const over = clock.sleep(ms, timer.signal).then(() => {
@@ -109,7 +111,7 @@ export async function inTime<T>(asked: Promise<T>, ms: number, clock: Clock, lat
   }
 }
 
-/** Waits for every part. Then rejects with the first failure in the order of the parts. */
+/** Waits for every part. Then rejects with the first failure, in the order of the parts. */
 export async function allTried(parts: readonly unknown[]): Promise<void> {
   const failed = (await Promise.allSettled(parts)).find((part) => part.status === 'rejected');
   if (failed) throw failed.reason;
@@ -125,8 +127,9 @@ interface Rounds {
 }
 
 /**
- * Wraps `work` so that it never runs twice at once. A call during a round waits for that round. The first of several failed rounds is logged, and the
- * first that succeeds afterwards: a round comes every few seconds, and a fault may last for hours. The next call tries again.
+ * Wraps `work` so that it never runs twice at once: a call during a round waits for that round. Only the first of
+ * several failed rounds is logged, and the next that succeeds: rounds come every few seconds, and a fault may last for
+ * hours.
  */
 export function createRounds(
   work: () => Promise<unknown> | undefined,

@@ -1,13 +1,13 @@
-/** Decimals of the chain's native currency: on Arc that is USDC with 18 (its ERC-20 contract has 6). */
+// Amounts as exact decimal text, and exact decimal arithmetic. Money is never a float, so that a buyer can compute the
+// exact on-chain amount from the text.
+
+/** Of the chain's native currency: on Arc that is USDC with 18 decimals (its ERC-20 contract has 6). */
 export const NATIVE_DECIMALS = 18;
 
-/** A gwei is 10^9 wei, the unit in which base fees are published. */
+/** Base fees are published in gwei, which is 10^9 wei. */
 const GWEI_DECIMALS = 9;
 
-/**
- * The exact decimal string of `value` base units, without trailing zeros: (1500000n, 6) is "1.5".
- * Money is never a float, so a buyer can compute the exact on-chain amount from the text.
- */
+/** The decimal string of `value` base units, without trailing zeros: (1500000n, 6) is "1.5". */
 export function formatUnits(value: bigint, decimals: number): string {
   const sign = value < 0n ? '-' : '';
   const digits = (value < 0n ? -value : value).toString().padStart(decimals + 1, '0');
@@ -16,28 +16,26 @@ export function formatUnits(value: bigint, decimals: number): string {
   return fraction === '' ? `${sign}${whole}` : `${sign}${whole}.${fraction}`;
 }
 
-/** Wei as an exact decimal string in gwei. */
 export function formatGwei(wei: bigint): string {
   return formatUnits(wei, GWEI_DECIMALS);
 }
 
-/** Base units of the native currency (18 decimals) as an exact decimal string; on Arc that is an amount of USDC. */
+/** Base units of the native currency, on Arc of USDC, as text. */
 export function formatNative(wei: bigint): string {
   return formatUnits(wei, NATIVE_DECIMALS);
 }
 
-/** Decimals of USDC's ERC-20 interface, and the most that an amount in USDC is shown with. */
+/** Of USDC's ERC-20 interface, and the most with which an amount in USDC is shown. */
 export const USDC_DECIMALS = 6;
-/** Millisatoshis of a satoshi. */
 export const MSAT_PER_SAT = 1000n;
 
-/** An amount in 10^-`decimals` USDC with at most six decimals, rounded to the nearest; a half goes up. */
+/** 10^-`decimals` USDC with at most six decimals, rounded to the nearest; a half goes up. */
 export function formatUsdc(amount: bigint, decimals: number): string {
   const scale = 10n ** BigInt(decimals - USDC_DECIMALS);
   return formatUnits((2n * amount + scale) / (2n * scale), USDC_DECIMALS);
 }
 
-/** The same of a cost, rounded up: who has that much can pay it, and what costs something is never shown as 0. */
+/** A cost like `formatUsdc`, but rounded up: who has that much can pay it, and no cost is shown as 0. */
 export function formatCost(amount: bigint, decimals = NATIVE_DECIMALS): string {
   const scale = 10n ** BigInt(decimals - USDC_DECIMALS);
   return formatUnits((amount + scale - 1n) / scale, USDC_DECIMALS);
@@ -51,7 +49,7 @@ export interface Decimal {
 
 const FORM = /^(\d+)(?:\.(\d+))?$/;
 
-/** Reads plain decimal text (no sign, no exponent), or null; never through a float. */
+/** Reads plain decimal text (no sign, no exponent); null for any other. Never through a float. */
 export function parseDecimal(text: string): Decimal | null {
   const match = FORM.exec(text);
   if (!match) return null;
@@ -61,20 +59,16 @@ export function parseDecimal(text: string): Decimal | null {
 
 /** Plain decimal text without needless zeros: 1.500 is "1.5". */
 export function formatDecimal({ digits, scale }: Decimal): string {
-  const text = digits.toString().padStart(scale + 1, '0');
-  const whole = text.slice(0, text.length - scale);
-  const fraction = text.slice(text.length - scale).replace(/0+$/, '');
-  return fraction === '' ? whole : `${whole}.${fraction}`;
+  return formatUnits(digits, scale);
 }
 
-/** The product, exact. */
 export function multiply(a: Decimal, b: Decimal): Decimal {
   return { digits: a.digits * b.digits, scale: a.scale + b.scale };
 }
 
 /**
- * The quotient rounded half up, once, to at least `decimals` places and at least `significant` digits, whichever is finer.
- * Throws RangeError when `divisor` is zero; the reader of a rate must refuse zero before.
+ * The quotient rounded half up, once, to at least `decimals` places and `significant` digits, whichever is finer.
+ * Throws RangeError for a zero `divisor`, which the reader of a rate must refuse before.
  */
 export function divide(
   dividend: Decimal,

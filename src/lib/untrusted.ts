@@ -1,10 +1,9 @@
-/** Marks a property that cannot be read without running the value's own code. It is equal to no JSON value. */
+// Reading what third parties sent. Nothing here throws, and nothing runs a value's own code.
+
+/** A property that cannot be read without running the value's own code. It equals no JSON value. */
 export const UNREADABLE: unique symbol = Symbol('unreadable');
 
-/**
- * A value's own data property; undefined when there is none. It never reads a prototype and never runs an accessor.
- * Use it to read untrusted objects, so that `constructor` and `__proto__` are ordinary data. Never throws.
- */
+/** A value's own data property; undefined without one. Without prototype and accessor, `__proto__` is ordinary data. */
 export function own(value: unknown, key: PropertyKey): unknown {
   if (typeof value !== 'object' || value === null) return undefined;
   try {
@@ -15,7 +14,7 @@ export function own(value: unknown, key: PropertyKey): unknown {
   }
 }
 
-/** All own keys of an object, symbols and non-enumerable ones included. Null for a value that is no object and for a proxy that throws. Never throws. */
+/** All own keys, symbols and non-enumerable ones included. Null for no object, and for a proxy that throws. */
 export function ownKeys(value: unknown): readonly PropertyKey[] | null {
   if (typeof value !== 'object' || value === null) return null;
   try {
@@ -29,7 +28,7 @@ export function ownKeys(value: unknown): readonly PropertyKey[] | null {
 const MAX_HOPS = 5;
 const MAX_STEPS = 10;
 
-/** Resolves a reference within a JSON document. An external or circular one resolves to nothing. Nothing is fetched; never throws. */
+/** Resolves a reference within a JSON document. An external or circular one is undefined. Nothing is fetched. */
 export function followReference(document: unknown, value: unknown): unknown {
   let target = value;
   for (let hops = 0; hops <= MAX_HOPS; hops += 1) {
@@ -42,16 +41,16 @@ export function followReference(document: unknown, value: unknown): unknown {
   return undefined;
 }
 
-/** Characters that are read of a third party's text. That is enough for every field. */
+/** Characters that are read of a text: enough for every field. */
 const READ_AT_MOST = 20_000;
 
-/** Control characters, and invisible or direction-changing ones (bidirectional marks, zero-width, tags, private use). */
+/** Control characters, and invisible or direction-changing ones (bidirectional, zero-width, tags, private use). */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 const MARKUP = /<\/?[a-zA-Z!?][^<>]*>/g;
 
 /**
- * A third party's text as one line of plain text of at most `max` UTF-16 units. Empty for a value that is no text.
- * Markup is removed as a whole and no angle bracket remains, so that the text cannot become HTML where it is shown.
+ * A text as one line of at most `max` UTF-16 units; empty for a value that is none. Markup is removed as a whole and no
+ * angle bracket remains, so that the line cannot become HTML where it is shown.
  */
 export function plainText(value: unknown, max: number): string {
   if (typeof value !== 'string') return '';
@@ -73,7 +72,7 @@ function cut(line: string, max: number): string {
   return `${line.slice(0, end).trimEnd()}…`;
 }
 
-/** Parses bytes of UTF-8 as JSON. Null when they are not JSON. */
+/** UTF-8 bytes as JSON; null when they are not. */
 export function jsonOrNull(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
@@ -85,12 +84,12 @@ export function jsonOrNull(body: Uint8Array): unknown {
 /** Text cut to a length, and whether anything was cut away. */
 export interface Clipped {
   readonly text: string;
-  /** How many characters `text` has: Unicode code points, as JSON Schema counts them. */
+  /** Unicode code points of `text`, as JSON Schema counts them. */
   readonly characters: number;
   readonly truncated: boolean;
 }
 
-/** Cuts after `max` code points, never inside a surrogate pair. A lone surrogate becomes U+FFFD, because JSON parsers may refuse it. */
+/** Cuts after `max` code points, never inside a surrogate pair. A lone one becomes U+FFFD: parsers may refuse it. */
 export function clipText(text: string, max: number): Clipped {
   let units = 0;
   let characters = 0;

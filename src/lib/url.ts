@@ -1,6 +1,8 @@
 import { domainToASCII } from 'node:url';
 import { getDomain, parse } from 'tldts';
 
+// Host names and request targets in the one form in which they are used and compared.
+
 /** RFC 1035, 2.3.4: 255 octets on the wire are 253 characters of text. */
 const MAX_NAME = 253;
 
@@ -13,12 +15,12 @@ const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
 /** The URL standard's "ends in a number": a resolver library may read such a name as an IPv4 address. */
 const NUMERIC = /^(\d+|0x[0-9a-f]*)$/;
 
-/** RFC 6761, 6762, 7686, 8375, 9476 and ICANN's private-use `internal`: names that the public DNS never answers for. */
+/** RFC 6761, 6762, 7686, 8375, 9476 and ICANN's `internal`: names that the public DNS never answers for. */
 const SPECIAL_USE = /(^|\.)(localhost|local|internal|onion|test|invalid|alt|home\.arpa)$/;
 
 /**
- * A host name in its one ASCII form (lower case, IDN as A-labels, no trailing dot), or the reason why it is invalid.
- * Names become parts of outgoing requests, so only names under a public top-level domain are accepted.
+ * A host name in its one ASCII form (lower case, IDN as A-labels, no trailing dot), or why it is invalid.
+ * Names become parts of outgoing requests, so only those under a public top-level domain are accepted.
  */
 export function parseHostName(text: string): { name: string } | { fault: string } {
   if (text === '' || NOT_IN_NAMES.test(text))
@@ -35,22 +37,22 @@ export function parseHostName(text: string): { name: string } | { fault: string 
   return { name };
 }
 
-/** Path and query of a raw request target, byte for byte; an absolute-form target is reduced to them. Null when it has no path. */
+/** Path and query of a raw request target, byte for byte, also of an absolute form. Null when it has no path. */
 export function pathAndQuery(target: string): string | null {
   const start = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2);
   return start < 0 ? null : target.slice(start);
 }
 
 /**
- * The part of a host name that is registered with a registry, or null when there is none (`co.uk` itself).
- * It uses the ICANN section of the Public Suffix List (https://publicsuffix.org) only. Names in the private section, such as `github.io`, are
- * ordinary domains to the registry that we ask. The list comes with the library. A top-level domain that is not on it counts as a suffix.
+ * The part of a host name that is registered with a registry; null when there is none (`co.uk` itself). Only the ICANN
+ * section of the Public Suffix List counts (https://publicsuffix.org, with the library): to the registry that we ask,
+ * names of the private section, such as `github.io`, are ordinary. An unlisted top-level domain is a suffix.
  */
 export function registrableDomain(hostName: string): string | null {
   return getDomain(hostName, { allowPrivateDomains: false });
 }
 
-/** Whether the list has rules for a top-level domain. One that is newer than the library is not on it. */
+/** Whether the list has rules for a top-level domain. It lacks those that are newer than the library. */
 export function isListedTld(tld: string): boolean {
   return parse(`name.${tld}`, { allowPrivateDomains: false }).isIcann === true;
 }

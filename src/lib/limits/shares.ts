@@ -2,14 +2,20 @@ import type { Clock } from '../clock.ts';
 import { keysOf, siteKey } from './client.ts';
 import { WINDOW_MS } from './windows.ts';
 
-/** A limited stock that is shared among clients, such as places in a queue or bytes of a store. */
+// Shares of something limited, so that a few clients cannot lock out the others:
+// 1. a stock, of which a client holds no more than is left for all others;
+// 2. turns in a number of places, round robin among those who wait;
+// 3. events of a minute, which are a stock that is refilled;
+// 4. the fair choice among waiting items.
+
+/** A limited stock that clients share, such as places in a queue or bytes of a store. */
 export interface FairStock {
   /**
-   * Takes an amount for a client. Takes nothing and returns false when the client would hold more than is left for all others.
-   * `spared` is a part of the rest that this client may not take: a reserve for others.
+   * Takes an amount, or returns false when the client would hold more than is left for all others.
+   * `spared`: a part of the rest that this client may not take, as a reserve for others.
    */
   take(client: string, amount?: number, spared?: number): boolean;
-  /** Gives back an amount that was taken. */
+  /** Gives back what was taken. */
   give(client: string, amount?: number): void;
   /** The part that no client holds. */
   free(): number;
@@ -21,10 +27,9 @@ export interface FairStock {
 
 /**
  * Shares a stock so that every new client finds something: a client gets more only while it holds no more than is left.
- * One greedy client gets half of the stock, n of them get 1/(n+1) each, and the same amount is left for the next
- * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1).
- * The rule holds for an IPv6 client twice: for its /64, and for all clients of its /48 together. The total may change with time. Held amounts are
- * then not taken back, and no more is given until they are within the total again.
+ * One greedy client gets half, n of them get 1/(n+1) each, and as much is left for the next (dynamic thresholds:
+ * Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1). It holds for an IPv6 client's
+ * /64 and /48. The total may change: what is held then stays, and no more is given until it fits again.
  */
 export function createFairStock(total: number | (() => number)): FairStock {
   const size = typeof total === 'number' ? () => total : total;
@@ -65,15 +70,15 @@ export function createFairStock(total: number | (() => number)): FairStock {
 interface TurnLimits {
   /** Tasks that run at the same time. */
   readonly running: number;
-  /** Tasks that wait for a place, of all clients together. */
+  /** Tasks of all clients that wait for a place. */
   readonly waiting: number;
   /** Tasks of one client that wait. */
   readonly waitingPerClient: number;
-  /** How many of the running and of the waiting places are reserved for tasks with `drawsOnReserve`; none by default. */
+  /** Of the running and the waiting places, those for tasks with `drawsOnReserve`; by default none. */
   readonly reserved?: { readonly running: number; readonly waiting: number };
 }
 
-/** The task was not started and does not wait, because its client, or all clients together, have the maximum of waiting tasks. */
+/** The task was not started: its client, or all clients together, have the most waiting tasks. */
 export class TurnRefused extends Error {
   constructor() {
     super('too many tasks wait for their turn');
@@ -81,64 +86,27 @@ export class TurnRefused extends Error {
   }
 }
 
-/** Runs the tasks of many clients in a limited number of places, round robin. */
 export interface ClientTurns {
   /**
-   * Runs a task when a place is free for its client, and settles as the task does. Rejects at once with TurnRefused when the task may not wait, and
-   * with the signal's reason when that aborts while it waits; the task is then not run. A running task must watch the signal itself.
-   * `drawsOnReserve`: the task may use a reserved place.
+   * Runs a task when a place is free for its client, and settles as the task does. Rejects at once with TurnRefused
+   * when it may not wait, and with the signal's reason when that aborts first; it is then not run. A running task must
+   * watch the signal itself. With `drawsOnReserve` it may use a reserved place.
    */
   run<T>(client: string, signal: AbortSignal, task: () => Promise<T>, drawsOnReserve?: boolean): Promise<T>;
 }
 
 interface Waiter {
-  /** Places that this task must leave free. */
+  /** Places that it must leave free. */
   readonly spared: number;
   start(): void;
 }
 
 const NO_RESERVE = { running: 0, waiting: 0 };
 
-/** The waiting tasks: a queue for each client, and the queues in round-robin order. */
-function createLines() {
-  // By site, then by client. The first entry of a map is served next.
-  const sites = new Map<string, Map<string, Waiter[]>>();
-
-  /** The queue of a client among those of its site. A new queue is added at the end. */
-  function lineOf(client: string) {
-    const site = siteKey(client) ?? client;
-    const clients = sites.get(site) ?? new Map<string, Waiter[]>();
-    const line = clients.get(client) ?? [];
-    sites.set(site, clients);
-    clients.set(client, line);
-    return { site, clients, line };
-  }
-
-  return {
-    add: (client: string, waiter: Waiter): void => void lineOf(client).line.push(waiter),
-    /** Removes a waiter from its queue. After it was served, its client and its site move to the end. */
-    remove(client: string, waiter: Waiter, wasServed: boolean): void {
-      const { site, clients, line } = lineOf(client);
-      line.splice(line.indexOf(waiter), 1);
-      if (wasServed || line.length === 0) clients.delete(client);
-      if (line.length > 0) clients.set(client, line);
-      if (wasServed || clients.size === 0) sites.delete(site);
-      if (clients.size > 0) sites.set(site, clients);
-    },
-    /** The first waiter that `letsIn` accepts; null when it accepts none. */
-    find(letsIn: (client: string, waiter: Waiter) => boolean): { client: string; waiter: Waiter } | null {
-      for (const clients of sites.values()) {
-        for (const [client, [waiter]] of clients) if (waiter && letsIn(client, waiter)) return { client, waiter };
-      }
-      return null;
-    },
-  };
-}
-
 /**
- * Serves clients round robin, so that the tasks of a few clients cannot lock out the others:
- * 1. running and waiting places are fair stocks: a client holds no more of them than are left, so the next client finds one at once;
- * 2. when all places are taken, waiting clients are served round robin, one task each; all clients of an IPv6 /48 count as one.
+ * Serves clients round robin:
+ * 1. running and waiting places are fair stocks, so the next client finds one at once;
+ * 2. when all places are taken, waiting clients are served one task each; all clients of an IPv6 /48 count as one.
  */
 export function createClientTurns(limits: TurnLimits): ClientTurns {
   const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;
@@ -196,16 +164,51 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
   };
 }
 
-/** A limit of events a minute that clients share. */
+/** The waiting tasks: a queue for each client, and the queues in round-robin order. */
+function createLines() {
+  // By site, then by client. The first entry of a map is served next.
+  const sites = new Map<string, Map<string, Waiter[]>>();
+
+  /** A new queue is added at the end. */
+  function lineOf(client: string) {
+    const site = siteKey(client) ?? client;
+    const clients = sites.get(site) ?? new Map<string, Waiter[]>();
+    const line = clients.get(client) ?? [];
+    sites.set(site, clients);
+    clients.set(client, line);
+    return { site, clients, line };
+  }
+
+  return {
+    add: (client: string, waiter: Waiter): void => void lineOf(client).line.push(waiter),
+    /** Removes a waiter. When it was served, its client and its site move to the end. */
+    remove(client: string, waiter: Waiter, wasServed: boolean): void {
+      const { site, clients, line } = lineOf(client);
+      line.splice(line.indexOf(waiter), 1);
+      if (wasServed || line.length === 0) clients.delete(client);
+      if (line.length > 0) clients.set(client, line);
+      if (wasServed || clients.size === 0) sites.delete(site);
+      if (clients.size > 0) sites.set(site, clients);
+    },
+    /** The first waiter that `letsIn` accepts; null without one. */
+    find(letsIn: (client: string, waiter: Waiter) => boolean): { client: string; waiter: Waiter } | null {
+      for (const clients of sites.values()) {
+        for (const [client, [waiter]] of clients) if (waiter && letsIn(client, waiter)) return { client, waiter };
+      }
+      return null;
+    },
+  };
+}
+
 interface FairMinute {
-  /** Counts an event of a client and returns 0. Or counts nothing and returns the seconds until the next minute begins, at least 1. */
+  /** Counts an event and returns 0; or counts nothing and returns the seconds until the next minute, at least 1. */
   take(client: string): number;
 }
 
 /**
- * Allows at most `total` events a minute, shared as a fair stock that is refilled when the minute ends. The minute is the same for all clients. It
- * begins with the first event after the last minute. A client, or an IPv6 /48, gets at most `most`; without this each client could take half of the
- * rest, and the eighth would find none. The counts are in memory, bounded by `total`, and lost at a restart.
+ * Allows at most `total` events a minute, as a fair stock that is refilled when the minute ends. The minute is one for
+ * all clients, and begins with the first event after the last one. A client, or an IPv6 /48, gets at most `most`: else
+ * each could take half of the rest, and the eighth would find none. The counts are in memory and lost at a restart.
  */
 export function createFairMinute(total: number, clock: Clock, most = total): FairMinute {
   const stock = createFairStock(total);
@@ -225,9 +228,8 @@ export function createFairMinute(total: number, clock: Clock, most = total): Fai
 }
 
 /**
- * The first `most` waiting items, round robin: one item of each site in a round, sites in the order of their oldest item, and the networks of a site
- * in the same way. A client with many waiting items gets no more turns than a client with one.
- * `waiting` is in the order of arrival.
+ * The first `most` of `waiting`, which is in the order of arrival: one item of each site in a round, sites in the order
+ * of their oldest item, and the networks of a site likewise. Many waiting items get a client no more turns than one.
  */
 export function takeFairly<T>(waiting: readonly T[], most: number, clientOf: (one: T) => string): T[] {
   if (waiting.length <= most) return [...waiting];

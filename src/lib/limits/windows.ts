@@ -2,8 +2,13 @@ import type { Clock } from '../clock.ts';
 import { setNewest } from '../memory.ts';
 import { CLIENTS_PER_SITE, siteKey } from './client.ts';
 
+// Limits by the minute:
+// 1. a window counts a key's events in its own minute; this process or a shared place has it;
+// 2. a client counts under its own window and under its site's, and the nearer limit holds;
+// 3. an event may count under several limits at once: under all of them, or under none.
+
 export const WINDOW_MS = 60_000;
-/** The most clients, some 2 MB. When more clients come in one minute, the oldest window is dropped. */
+/** Some 2 MB. When more clients come in one minute, the oldest window is dropped. */
 export const MAX_CLIENTS = 10_000;
 
 interface Window {
@@ -11,36 +16,36 @@ interface Window {
   endsAtMs: number;
 }
 
-/** A client's count in its minute. `resetSeconds` is the time until the minute ends, rounded up. */
+/** A client's count in its minute, and the whole seconds until it ends, rounded up. */
 export interface Counted {
   readonly count: number;
   readonly resetSeconds: number;
 }
 
-/** Counts events of clients, each in its own minute that begins with the first. */
+/** Counts events of clients, each in its own minute, which begins with the first. */
 export interface MinuteWindows {
   /** Counts one more. */
   count(client: string): Counted;
-  /** Takes back one counted event that did not happen. Does nothing when the minute has ended. */
+  /** Takes back a counted event that did not happen. Does nothing when its minute has ended. */
   takeBack(client: string): void;
 }
 
 /** Windows that can also be read. */
 export interface ReadableWindows extends MinuteWindows {
-  /** A client's count, without counting. It is 0, with 0 seconds, when its minute has ended or it was never counted. */
+  /** The count as it is: 0, with 0 seconds, when the minute has ended or nothing was counted. */
   read(client: string): Counted;
 }
 
-/** Windows that may be counted on another machine. Methods reject when it does not answer. */
+/** Windows that may be on another machine. They reject when it does not answer. */
 export interface SharedWindows {
   count(client: string): Counted | Promise<Counted>;
   takeBack(client: string): void | Promise<void>;
 }
 
-/** Opens the windows of a name. All that are opened under one name in one place share their counts. */
+/** Opens the windows of a name. Under one name in one place, counts are shared. */
 export type OpenWindows = (name: string) => SharedWindows;
 
-/** Windows in one bounded Map in memory; the counts are lost at a restart. `windowMs` is for limits over another time than a minute. */
+/** Windows in one bounded map in memory, lost at a restart. `windowMs`: for limits over another time than a minute. */
 export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): ReadableWindows {
   // Insertion order is the order in which windows began.
   const windows = new Map<string, Window>();
@@ -76,22 +81,19 @@ function counted({ count, endsAtMs }: Window, now: number): Counted {
   return { count, resetSeconds: Math.ceil((endsAtMs - now) / 1000) };
 }
 
-/**
- * Two sets of windows, one by client and one by site. Each set is bounded and forgets its oldest window. In a shared set, many clients of one site
- * would evict the site's window.
- */
+/** Windows by client and by site, in a set each: among its clients, many of one site would evict the site's window. */
 export interface ClientWindows<W> {
   readonly clients: W;
   readonly sites: W;
 }
 
-/** A client's state after a call, for the limit that it reaches first: its own or its site's. */
+/** A client after a call, under the limit that it reaches first. */
 export interface Standing {
   readonly of: 'client' | 'site';
   readonly limit: number;
-  /** How many more calls fit into the limit; below 0 when this one did not. */
+  /** How many more calls fit; below 0 when this one did not. */
   readonly left: number;
-  /** When the count begins anew, in whole seconds. */
+  /** Whole seconds until the count begins anew. */
   readonly resetSeconds: number;
 }
 
@@ -100,14 +102,14 @@ export function openClientWindows<W>(open: (name: string) => W, name: string): C
   return { clients: open(name), sites: open(`${name} of sites`) };
 }
 
-/** Counts a call for a client and for its site. A client over its own limit is not counted for its site, so that its neighbours lose nothing. */
+/** Counts a call for a client, and for its site unless it is over its own limit: its neighbours lose nothing. */
 export function countClient(perClient: number, windows: ClientWindows<MinuteWindows>, client: string): Standing {
   const own = standing('client', perClient, windows.clients.count(client));
   const site = own.left < 0 ? null : siteKey(client);
   return site === null ? own : nearer(own, standing('site', perClient * CLIENTS_PER_SITE, windows.sites.count(site)));
 }
 
-/** Like `countClient`, for windows that may be on another machine. Rejects when that machine does not answer. */
+/** Like `countClient`, for windows that may be on another machine. Rejects when it does not answer. */
 export async function countSharedClient(
   perClient: number,
   windows: ClientWindows<SharedWindows>,
@@ -129,17 +131,17 @@ function nearer(own: Standing, site: Standing): Standing {
   return site.left < own.left || (isAlike && site.resetSeconds > own.resetSeconds) ? site : own;
 }
 
-/** One of the limits that an event counts under. */
+/** One of the limits under which an event counts. */
 export interface Take {
   readonly windows: ReadableWindows;
   readonly key: string;
   /** 0 is off. */
   readonly limit: number;
-  /** The error of an event beyond the limit. */
+  /** Of an event beyond the limit. */
   refusal(resetSeconds: number): Error;
 }
 
-/** The limits of a client, and of its site where it has one. `limit` is a client's. */
+/** The limits of a client and of its site. `limit` is a client's. */
 export function clientTakes(
   { clients, sites }: ClientWindows<ReadableWindows>,
   client: string,
@@ -152,8 +154,8 @@ export function clientTakes(
 }
 
 /**
- * Counts one event under all of these limits, and returns a function that takes it back because it did not happen. Throws the refusal of the first limit
- * that is reached; then nothing is counted.
+ * Counts one event under all limits, and returns what takes it back because it did not happen.
+ * Throws the refusal of the first limit that is reached; then nothing is counted.
  */
 export function takeAll(takes: readonly Take[]): () => void {
   for (const { windows, key, limit, refusal } of takes) {
