@@ -20,7 +20,7 @@ import { mountDiscovery, mountMarket } from './routes/market.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
 import { type Lookup, mountLookup, type ReceiptPage } from './routes/payments.ts';
 
-/** The dependencies of the application. All of them exist before the first route is mounted. */
+/** What the application is made of. All of it exists before the first route is mounted. */
 export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly config: Config;
   readonly log: Logger;
@@ -29,17 +29,17 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly lookup: Lookup;
   readonly market: Market;
   readonly discovery: Pick<Discovery, 'search' | 'refresh'>;
-  /** Makes the answer of `GET /v1/lightning`. */
+  /** The answer of `GET /v1/lightning`. */
   describeLightning(): Promise<object>;
   /** Mounts the priced routes of both rails, each behind its gate. */
   mountPriced(app: FastifyInstance): void;
-  /** Mounts the pages for people. When absent there are no pages. */
+  /** Mounts the pages for people. Absent: there are none. */
   mountPages?(app: FastifyInstance): void;
-  /** Renders a receipt for a browser. When absent every lookup is answered in JSON. */
+  /** Renders a receipt for a browser. Absent: every lookup is answered in JSON. */
   receiptPage?: ReceiptPage;
-  /** Answers a browser's 404 with a page. When absent every error is a problem document. */
+  /** A page for a browser's 404. Absent: every error is a problem document. */
   problemPage?: ProblemPage;
-  /** Mounts the tools server, which counts its own calls. When absent there is no tools server. */
+  /** Mounts the tools server, which counts its own calls. Absent: there is none. */
   mountTools?(app: FastifyInstance): void;
   /** Throws when a priced route, under any of its paths, has no gate. */
   checkGates(routes: readonly RouteOptions[]): void;
@@ -47,7 +47,7 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
 
 /**
  * Builds the HTTP application, ready to listen: plugins, then routes, in the order in which they handle a request.
- * Rejects when a priced route has no gate, so that the service does not start with an unprotected route.
+ * Rejects when a priced route has no gate, so that the service does not start with an unprotected one.
  */
 export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const { config, log, metrics } = deps;
@@ -99,7 +99,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   return app;
 }
 
-/** Limits a group of routes before anything else runs, the 402 included. 0 is off and adds no hook. */
+/** Limits a group before anything else runs, the 402 included. 0 is off and adds no hook. */
 function limit(group: FastifyInstance, { clock }: { clock: MetaDeps['clock'] }, perMinute: number): void {
   if (perMinute > 0) group.addHook('onRequest', createRateLimit({ perMinute, clock, presentsPayment }));
 }

@@ -273,8 +273,8 @@ const LEAST_KEY = 8;
 const MISTYPED = 2;
 
 /**
- * The keys with a value that begin like ours, or are mistyped by up to two letters, and that nobody reads. Each is worth
- * a warning, because a mistyped setting has no effect. No value is shown: it may be a private key.
+ * The keys with a value that begin like ours, or are mistyped by up to two letters, and that nobody reads. Each is
+ * worth a warning, because a mistyped setting has no effect. No value is shown: it may be a private key.
  */
 export function findUnreadKeys(env: Readonly<Record<string, string | undefined>>): readonly UnreadKey[] {
   const known = Object.keys(environment.shape);

@@ -9,7 +9,12 @@ import { openCatalogue } from './wiring/catalogue.ts';
 import { createDeps } from './wiring/service.ts';
 
 // The process: environment, signals, exit codes. wiring/service.ts and app.ts build everything else.
+// 1. Without NETWORK, outside production, a local chain with play money is started first.
+// 2. The environment becomes the configuration; who is paid on which chain is logged before anything is opened.
+// 3. The service is made, listens, and buys from itself.
+// 4. A signal, or a sync of the ledger that fails, stops it. A refused start says why, and exits with 1.
 
+/** Why a server cannot listen, by the system's code. */
 const LISTENING: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another program listens there: stop it, or set another PORT',
   EACCES: 'this user may not listen there: set a PORT of 1024 or above',
@@ -34,31 +39,10 @@ try {
   exit(1);
 }
 
-/** What the operator reads of a start that is refused. Rethrows anything else, which is a bug. */
-function refusalOf(error: unknown): string {
-  if (error instanceof ConfigError) return `${error.message}\n.env.example explains every key.\n`;
-  if (error instanceof StartRefused) return `percall does not start: ${error.message}\n`;
-  throw error;
-}
-
-/** Throws ConfigError for a configuration that the ledger does not allow. */
-async function run(config: Config): Promise<void> {
-  // What only the catalogue can judge is refused before anything is opened.
-  openCatalogue(config);
-  announce(config);
-  return serve(config);
-}
-
-/** Says first who is paid, and on which chain, so that an operator sees a wrong one before the first sale. */
-function announce({ seller, network, logLevel }: Config): void {
-  const log = createLogger(logLevel);
-  log.info({ seller, network: network.caip2, chain: chainTitle(network) }, 'percall starts');
-  // Without the value, which may be a private key.
-  for (const { key, nearest } of findUnreadKeys(process.env))
-    log.warn({ key, nearest }, 'nobody reads this key of the environment; .env.example has the real ones');
-}
-
-/** Starts a local chain with play money when NETWORK is unset, so that the first command of a newcomer works. Never in production. */
+/**
+ * A local chain with play money, so that a newcomer's first command works. Null where NETWORK is set, and in
+ * production.
+ */
 async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
   const { startEmbeddedNetwork } = await import('../dev/network.ts');
@@ -66,12 +50,29 @@ async function startEmbedded() {
   const network = await startEmbeddedNetwork({ traffic: true, lightning: true });
   bootLog.warn(
     { rpcUrl: network.rpcUrl, dataDir: network.dataDir, payInvoicesAt: network.lightning?.payUrl },
-    'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, and all of it is gone when this process stops',
+    'EMBEDDED NETWORK WITH PLAY MONEY: NETWORK is not set; nothing here is worth anything, ' +
+      'and all of it is gone when this process stops',
   );
   const wanted = embeddedEnvironment(network, { selfTest: true, channels: true, demoBuyer: true });
   const { environment, ignored } = besideOperators(process.env, wanted);
   if (ignored.length > 0) bootLog.warn({ ignored }, 'the embedded network sets these keys itself');
   return { environment, stop: network.stop };
+}
+
+async function run(config: Config): Promise<void> {
+  // What only the catalogue can judge is refused before anything is opened.
+  openCatalogue(config);
+  announce(config);
+  return serve(config);
+}
+
+/** Who is paid, and on which chain, so that an operator sees a wrong one before the first sale. */
+function announce({ seller, network, logLevel }: Config): void {
+  const log = createLogger(logLevel);
+  log.info({ seller, network: network.caip2, chain: chainTitle(network) }, 'percall starts');
+  // Without the value, which may be a private key.
+  for (const { key, nearest } of findUnreadKeys(process.env))
+    log.warn({ key, nearest }, 'nobody reads this key of the environment; .env.example has the real ones');
 }
 
 async function serve(config: Config): Promise<void> {
@@ -86,7 +87,7 @@ async function serve(config: Config): Promise<void> {
   void stopWhenSyncFails(deps.ledgerSyncFailed, stop, log);
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {
-      // The self-test stops first. Otherwise a self-test run would report the shutdown as a fault.
+      // First, because a run of the self-test would report the shutdown as a fault.
       void deps.selfTest?.stop();
       void stop(signal);
     });
@@ -101,9 +102,16 @@ async function serve(config: Config): Promise<void> {
   );
 }
 
-/** The error of a server that cannot listen where the operator wants it, as a refusal. Any other error stays as it is. */
+/** The error of a server that cannot listen, as a refusal. Any other stays as it is. */
 function listeningRefused(error: unknown, { host, port }: { host: string; port: number }): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const why = LISTENING[code];
   return why === undefined ? error : new StartRefused(`${host}:${port} (${code}): ${why}`, { cause: error });
+}
+
+/** What the operator reads of a refused start. Rethrows anything else, which is a bug. */
+function refusalOf(error: unknown): string {
+  if (error instanceof ConfigError) return `${error.message}\n.env.example explains every key.\n`;
+  if (error instanceof StartRefused) return `percall does not start: ${error.message}\n`;
+  throw error;
 }

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { address, httpUrl, list, onOff, unitsOf, whole } from './table.ts';
 
-// The chain that payments move on, what is looked for in its logs, how it is collected, and how collected data is judged.
+// The chain that payments move on, what is looked for in its logs, how it is collected, and how that data is judged.
 // For each: its shape, its presets, its keys, its faults, its assembly.
 
 interface Preset {

@@ -27,8 +27,8 @@ export const ledgerEnvironment = {
 export function ledgerProblems({ WORKERS: workers = '1' }: Record<string, string | undefined>): string[] {
   if (workers === '' || workers === '1') return [];
   return [
-    'WORKERS is gone: a service is one process. Start several instances over one LEDGER_URL (PostgreSQL), each with its ' +
-      'own PORT and DATA_DIR',
+    'WORKERS is gone: a service is one process. Start several instances over one LEDGER_URL (PostgreSQL), each with ' +
+      'its own PORT and DATA_DIR',
   ];
 }
 
@@ -66,8 +66,8 @@ export function selfTestProblems(given: Record<string, string | undefined>): str
   const { SELFTEST_PRIVATE_KEY: key, RELAYER_PRIVATE_KEY: relayer } = given;
   if (key === undefined || key.toLowerCase() !== relayer?.toLowerCase()) return [];
   return [
-    'SELFTEST_PRIVATE_KEY is the relayer’s (the gas it pays would look like charges; give the self-test a wallet of its ' +
-      'own)',
+    'SELFTEST_PRIVATE_KEY is the relayer’s (the gas it pays would look like charges; give the self-test a wallet ' +
+      'of its own)',
   ];
 }
 

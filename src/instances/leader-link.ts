@@ -5,7 +5,10 @@ import type { Membership } from './membership.ts';
 
 const NO_LEADER = 'no instance settles just now';
 
-/** The link from the other instances to the leader: they request settlements by notifications and read the leader's last report. */
+/**
+ * The link from other instances to the leader: they ask for settlements by notifications, and read the leader's last
+ * report.
+ */
 export function createSettlingLink(
   membership: Pick<Membership, 'reported'>,
   notifications: Notifications,
@@ -39,7 +42,7 @@ const status = z.object({
   payers,
 });
 const shape = z.object({
-  // The five members that the previous version reads and writes. Older versions do not write `codeRefused`.
+  // These five the previous version reads and writes. Older versions do not write `codeRefused`.
   unavailable: z.string().nullable(),
   codeRefused: z.string().nullable().default(null),
   payers,
@@ -48,15 +51,15 @@ const shape = z.object({
     z.string(),
     z.object({ ok: z.boolean(), detail: z.string().optional(), sender: z.string().optional() }),
   ),
-  /** The status by the rail's name. The previous version does not write it. */
+  /** By the rail's name. The previous version does not write it. */
   status: z.record(z.string(), status).optional(),
 });
 
 const NOTHING: ReportedStatus = { unavailable: null, codeRefused: null, payers: [] };
 
 /**
- * The leader's report as text in the ledger. Instances of the previous version read it too, so it also has the members for the two rails that they
- * know.
+ * The leader's report as text in the ledger. Instances of the previous version read it too, so it also has the members
+ * of the two rails that they know.
  */
 export function reportText({ status, probes }: SettlingReport): string {
   const { unavailable, codeRefused, payers } = status['usdc-exact'] ?? NOTHING;
@@ -64,7 +67,7 @@ export function reportText({ status, probes }: SettlingReport): string {
   return JSON.stringify({ unavailable, codeRefused, payers, gatewayUnavailable, rails: probes, status });
 }
 
-/** Reads a report of this version or of the previous one; null for any other text. */
+/** A report of this version or the previous one; null for any other text. */
 export function readReport(text: string): SettlingReport | null {
   try {
     const parsed = shape.safeParse(JSON.parse(text));

@@ -2,31 +2,34 @@ import type { Clock } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
 import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/instances.ts';
 
-/** How often an instance sends a heartbeat to the ledger, in milliseconds. */
+/** How often a heartbeat goes to the ledger. */
 const HEARTBEAT_MS = 1000;
 /** A leader whose last heartbeat is older may be replaced. */
 const LEASE_MS = 6000;
 /**
- * The leader steps down so much before its lease ends. So two instances lead at once only when clocks run at different speeds or a process was
- * paused.
+ * So much before its lease ends the leader steps down. Two lead at once only when clocks run at different speeds, or a
+ * process was paused.
  */
 const MARGIN_MS = 1500;
-/** When the ledger has not answered for this long, the leader's last report is no longer valid. */
+/** After so long without an answer of the ledger, the leader's last report does not count. */
 const HEARTBEAT_TIMEOUT_MS = 5000;
-/** Time-out of a heartbeat, in milliseconds, so that the lease does not end and a leader does not go on while it waits. */
+/** Time-out of a heartbeat: the lease must not end, and no leader go on, while it waits. */
 const ANSWER_MS = 2000;
-/** Heartbeats at the start. The ledger was opened before, so it is busy rather than away when it does not answer one. */
+/** Heartbeats at the start. The ledger was opened before: without an answer it is busy rather than away. */
 const FIRST_HEARTBEATS = 5;
 
-/** The additional work of the leading instance. */
+/** What the leading instance does besides. */
 export interface Leading {
-  /** Begins to lead. The ledger checks the fencing token before each broadcast. After a rejection `stepDown` is called, and `lead` is tried again. */
+  /**
+   * Begins to lead. The ledger checks the fencing token before each broadcast. After a rejection `stepDown` is called,
+   * and `lead` is tried again.
+   */
   lead(fencingToken: number): Promise<void>;
   /** Ends leading at once. The next leader takes over open payments. */
   stepDown(): void;
-  /** Takes over the open payments of these instances, while heartbeats go on. After a rejection it is tried again at the next heartbeat. */
+  /** Takes over the open payments of these instances. After a rejection the next heartbeat tries it again. */
   takeOver(dead: readonly string[]): Promise<void>;
-  /** The report for the other instances, as text; null while there is nothing to report. */
+  /** For the other instances, as text; null while there is none. */
   report(): string | null;
 }
 
@@ -39,23 +42,24 @@ interface MembershipOptions {
 
 /** This instance among those that share a ledger. */
 export interface Membership {
-  /** Whether this instance leads now and its lease has not ended. */
+  /** Whether this instance leads now, within its lease. */
   leads(): boolean;
   living(): readonly string[];
-  /** The leader's last report. Null when there is none, or when the ledger has not answered for 5 s. */
+  /** The leader's last report; null without one, or when the ledger has not answered for 5 s. */
   reported(): string | null;
-  /** Resolves after the first heartbeat that is answered. Rejects when none of five is, or when leading cannot begin. */
+  /** Resolves with the first heartbeat that is answered. Rejects when none of five is, or when leading cannot begin. */
   start(leading: Leading): Promise<void>;
-  /** Steps down and gives the lease up, so that another instance may take it. */
+  /** Steps down and gives the lease up for another instance. */
   stop(): Promise<void>;
 }
 
 /**
  * Sends this instance's heartbeats, and lets one instance lead.
- * 1. A heartbeat a second marks the instance as living and takes or renews the lease where possible. The lease counts from before the heartbeat was sent.
- * 2. The instance that gets the lease begins to lead with its fencing token. A leader that cannot renew the lease in time steps down by itself.
- * 3. The leader takes over the open payments of dead instances and deletes their rows, while heartbeats go on.
- * A leader that was paused may act as leader for a moment. The ledger then refuses its fencing token.
+ * 1. A heartbeat a second marks the instance as living, and takes or renews the lease where it can. The lease counts
+ *    from before it was sent.
+ * 2. Who gets the lease begins to lead with its fencing token. A leader that cannot renew it in time steps down.
+ * 3. The leader takes over the open payments of dead instances and deletes their rows, while heartbeats go on. A leader
+ *    that was paused may act for a moment more. The ledger then refuses its fencing token.
  */
 export function createMembership({ store, bootId, clock, log }: MembershipOptions): Membership {
   const ended = new AbortController();
@@ -69,7 +73,7 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
       log.warn({ err }, 'the heartbeat of this instance did not reach the ledger');
       return null;
     });
-    // The lease is checked again, because the process may have been paused after the answer.
+    // Checked again: the process may have been paused after the answer.
     const fencingToken = lease.isHeld() ? (standing?.fencingToken ?? term.token()) : null;
     if (term.token() !== null && fencingToken !== term.token()) {
       log.warn({ fencingToken: term.token() }, 'this instance has stepped down');
@@ -114,17 +118,14 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
   };
 }
 
-const inAnswerTime = <T>(asked: Promise<T>, clock: Clock): Promise<T> =>
-  inTime(asked, ANSWER_MS, clock, () => new Error(`the ledger did not answer in ${ANSWER_MS} ms`));
-
-/** The state of the lease after the last heartbeat. */
+/** The lease after the last heartbeat. */
 function createLease(store: InstancesStore, bootId: string, clock: Clock) {
   let standing: Standing | null = null;
   let heardMs = Number.NEGATIVE_INFINITY;
   let heldUntilMs = Number.NEGATIVE_INFINITY;
 
   return {
-    /** Sends a heartbeat. Rejects without a change of state when the ledger does not answer in time. */
+    /** Sends a heartbeat. Rejects, and changes nothing, when the ledger does not answer in time. */
     renew: async (): Promise<Standing> => {
       const askedMs = clock.nowMs();
       const renewed = await inAnswerTime(store.heartbeat(bootId, LEASE_MS, LIVING_MS), clock);
@@ -139,7 +140,10 @@ function createLease(store: InstancesStore, bootId: string, clock: Clock) {
   };
 }
 
-/** One term of leading. `token` returns the fencing token from the start of `lead` to `stepDown`. */
+const inAnswerTime = <T>(asked: Promise<T>, clock: Clock): Promise<T> =>
+  inTime(asked, ANSWER_MS, clock, () => new Error(`the ledger did not answer in ${ANSWER_MS} ms`));
+
+/** One term of leading. `token` is the fencing token from the start of `lead` to `stepDown`. */
 function createTerm(log: MembershipOptions['log']) {
   let token: number | null = null;
 
@@ -156,7 +160,7 @@ function createTerm(log: MembershipOptions['log']) {
       try {
         await leading.lead(fencingToken);
       } catch (error) {
-        // A part of it may have begun, so it is ended, and the next step begins again.
+        // A part may have begun: it is ended, and the next step begins again.
         end(leading);
         throw error;
       }
@@ -165,7 +169,7 @@ function createTerm(log: MembershipOptions['log']) {
   };
 }
 
-/** Takes over the open payments of dead instances, one call at a time, while heartbeats go on. */
+/** Takes over the open payments of dead instances, one call at a time. */
 function createTakeOver(store: InstancesStore, log: MembershipOptions['log']) {
   let running: Promise<void> | null = null;
 

@@ -9,7 +9,9 @@ import { account, data, index, parseAnswer, resultOf, toQuantity, word } from '.
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** What may be bought, and from which seller. The client refuses to sign anything else. */
+// The self-test's buyer, and its eyes on the chain. Neither uses our payment code, because that code is under test.
+
+/** What may be bought, and from whom. The client refuses to sign anything else. */
 interface BuyerTerms {
   readonly privateKey: `0x${string}`;
   readonly network: `eip155:${number}`;
@@ -17,13 +19,12 @@ interface BuyerTerms {
   readonly seller: `0x${string}`;
 }
 
-/** The result of a call that had to be paid. */
 interface Bought {
   /** Null: no answer came, or only a part of it. */
   readonly status: number | null;
-  /** The nonce of the authorization that was signed and presented; null when none was. The authorization itself is not kept. */
+  /** Of the authorization that was signed and presented, which is not kept; null when none was. */
   readonly nonce: `0x${string}` | null;
-  /** The transaction hash in a receipt of success. */
+  /** Its hash, from a receipt of success. */
   readonly transaction: `0x${string}` | null;
   /** From the first request to the last byte. */
   readonly latencyMs: number;
@@ -35,14 +36,13 @@ interface Bought {
 class Unreachable extends Error {}
 
 /**
- * Buys with the official x402 client, like any buyer. It uses none of our payment code, because that code is under test.
- * It signs only for the given asset and seller, and at most the listed price.
- * It follows no redirect: a public URL that leads to a third party must not cost the wallet anything.
+ * Buys with the official x402 client, like any buyer. It signs only for the given asset and seller, at most the listed
+ * price, and follows no redirect: a public URL that leads to a third party must cost the wallet nothing.
  */
 export function createStockBuyer({ privateKey, network, asset, seller }: BuyerTerms) {
   const account = privateKeyToAccount(privateKey);
 
-  /** Gets a URL and pays at most `maxUnits`. Rejects only when the signal aborts, with the signal's reason. */
+  /** Gets a URL and pays at most `maxUnits`. Rejects only with the signal's reason, when it aborts. */
   async function buy(url: string, maxUnits: bigint, signal: AbortSignal): Promise<Bought> {
     let nonce: Bought['nonce'] = null;
     const client = new x402Client()
@@ -72,7 +72,7 @@ export function createStockBuyer({ privateKey, network, asset, seller }: BuyerTe
 
 export type StockBuyer = ReturnType<typeof createStockBuyer>;
 
-/** Marks errors of the connection, so that they differ from a refusal by the client. */
+/** Marks errors of the connection, which differ from a refusal by the client. */
 const reach: typeof fetch = (input, init) => fetch(input, init).catch(unreachable);
 
 function unreachable(cause: unknown): never {
@@ -116,9 +116,8 @@ const receipt = z
 type Receipt = NonNullable<z.output<typeof receipt>>;
 
 /**
- * Reads the self-test wallet's state from the chain. It uses none of our payment code, because that code is under test.
- * Every figure belongs to a named block. Providers differ in height, so two answers without a block number would prove nothing together.
- * A provider that is behind is asked again until the signal aborts.
+ * Reads the wallet's state from the chain. Every figure belongs to a named block: providers differ in height, so two
+ * answers without a number prove nothing together. A provider that is behind is asked again until the signal aborts.
  */
 export function createWalletReads({ chain, usdc, wallet, seller, clock }: WalletReadsOptions) {
   async function persist<T>(read: () => Promise<T | null>, signal: AbortSignal): Promise<T> {
@@ -143,7 +142,7 @@ export function createWalletReads({ chain, usdc, wallet, seller, clock }: Wallet
     untilBlock: async (block: number, signal: AbortSignal): Promise<void> => {
       await persist(async () => ((await head(signal)) >= block ? true : null), signal);
     },
-    /** At the end of a block: the wallet's USDC in base units, and for each nonce whether the contract has used it. */
+    /** At the end of a block: the USDC in base units, and whether the contract has used each nonce. */
     at: (block: number, nonces: readonly Hex[], signal: AbortSignal) =>
       persist(async () => {
         const states = nonces.map((nonce) =>
@@ -159,7 +158,7 @@ export function createWalletReads({ chain, usdc, wallet, seller, clock }: Wallet
         );
         return { balance, used: used.map((state) => state !== 0n) };
       }, signal),
-    /** The block of a transaction, and whether the transaction moved exactly this price from the wallet to the seller by this authorization. */
+    /** A transaction's block, and whether it moved exactly this price from wallet to seller by this authorization. */
     payment: async (transaction: Hex, nonce: Hex, units: bigint, signal: AbortSignal) => {
       const mined = await persist(
         async () =>
@@ -191,7 +190,7 @@ interface Paid {
   readonly units: bigint;
 }
 
-/** True when the authorization's use is followed, before any other use, by the transfer of the price. */
+/** Whether the authorization's use is followed, before any other use, by the transfer of the price. */
 function holds(events: ReturnType<typeof ownEvents>, { wallet, seller, nonce, units }: Paid): boolean {
   const used = events.findIndex((event) => 'nonce' in event && event.nonce === nonce && same(event.authorizer, wallet));
   if (used < 0) return false;

@@ -8,6 +8,11 @@ import { hexToBytes } from '../lib/hex.ts';
 import type { SelfTestRun, SelfTestStore } from '../store/ports/selftest.ts';
 import type { StockBuyer, WalletReads } from './buyer.ts';
 
+// The service buys from itself, on the hour:
+// 1. a run buys a priced call, then presents a payment to a call that must fail, and reads the chain for what moved;
+// 2. the result is counted, stored and, where it failed, logged;
+// 3. the schedule runs it soon after the start, and then at every interval.
+
 interface SelfTestOptions {
   readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'selfTest'>;
   readonly chain: ChainClient;
@@ -15,22 +20,21 @@ interface SelfTestOptions {
   readonly catalogue: readonly Endpoint<never>[];
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
-  /** Whether this process may run it now, when one of several does. Always by default. */
+  /** Whether this process may run it now, where one of several does. By default always. */
   mayRun?(): boolean;
-  /** Called with the result of each run. Must not throw. */
+  /** Called with the outcome of each run. Must not throw. */
   onRun?(isOk: boolean): void;
   readonly random?: () => number;
 }
 
-/** The running self-test. */
 interface SelfTest {
-  /** Does one run and stores its result, unless the signal aborted it; never rejects. */
+  /** One run, with its result stored unless the signal aborted it. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
   /** Returns at once; the first run follows in some seconds. Call it when the service listens. */
   start(): void;
   /**
-   * Aborts the current run and returns when none runs any more. Call it before the service stops listening; otherwise a run would report the stop as
-   * a fault.
+   * Aborts the current run and returns when none runs. Call it before the service stops listening: else a run would
+   * report the stop as a fault.
    */
   stop(): Promise<void>;
 }
@@ -39,15 +43,14 @@ interface SelfTest {
 const FAILING_PATH = '/v1/paid/selftest/fail';
 /** A purchase takes one or two seconds, and so does the wait after the failing call. */
 const RUN_MS = 30_000;
-/** Some seconds after the start, because the chain client and the collector first select their providers. */
+/** First the chain client and the collector select their providers. */
 const FIRST_MS = 5000;
 const KEEP_MS = 30 * 86_400_000;
 
 /**
- * Makes the self-test. The service's own wallet buys the service's own endpoint through the public URL and the gate, like any buyer.
- * Then it calls an endpoint that must fail without charging.
- * Null without a wallet. Rejects when the configured endpoint is not for sale. The buyer's client is loaded only with a wallet, because it is a tenth of
- * a start's work.
+ * Makes the self-test: the service's own wallet buys its own endpoint through the public URL and the gate, like any
+ * buyer. Null without a wallet. Rejects when the endpoint is not for sale. The client is loaded only with a wallet,
+ * because it is a tenth of a start's work.
  */
 export async function createSelfTest(options: SelfTestOptions): Promise<SelfTest | null> {
   const { config, chain, store, catalogue, clock, log, onRun, mayRun = () => true, random = Math.random } = options;
@@ -57,15 +60,10 @@ export async function createSelfTest(options: SelfTestOptions): Promise<SelfTest
     url: publicOrigin + path,
     units: listedUnits(catalogue, path, network.segment),
   });
-  const { createStockBuyer } = await import('./buyer.ts');
-  const { createWalletReads } = await import('./buyer.ts');
-  const buyer = createStockBuyer({
-    privateKey: selfTest.privateKey,
-    network: network.caip2,
-    asset: network.usdc,
-    seller,
-  });
-  // A payment from the seller to itself would not change its balance, and a run checks the balance.
+  const { createStockBuyer, createWalletReads } = await import('./buyer.ts');
+  const { privateKey } = selfTest;
+  const buyer = createStockBuyer({ privateKey, network: network.caip2, asset: network.usdc, seller });
+  // A run checks the balance, which a payment from the seller to itself would not change.
   if (buyer.address === seller.toLowerCase())
     throw new Error('the self-test’s wallet is the seller’s: give it one of its own');
   const once = createRun({
@@ -95,7 +93,7 @@ export async function createSelfTest(options: SelfTestOptions): Promise<SelfTest
   return { run, ...createSchedule({ task, clock, firstMs: FIRST_MS, intervalMs, random }) };
 }
 
-/** The listed price of a USDC route, under any of its paths. */
+/** A USDC route's listed price, under any of its paths. */
 function listedUnits(catalogue: readonly Endpoint<never>[], path: string, segment: string): bigint {
   const [asked = ''] = path.split('?');
   const entry = entriesOn(catalogue, 'paid').find((endpoint) => servedPaths(endpoint, 'paid', segment).includes(asked));
@@ -103,7 +101,7 @@ function listedUnits(catalogue: readonly Endpoint<never>[], path: string, segmen
   return entry.price.units;
 }
 
-/** A call and its listed price in USDC base units. */
+/** A call, and its listed price in USDC base units. */
 interface PricedCall {
   readonly url: string;
   readonly units: bigint;
@@ -114,22 +112,20 @@ interface RunOptions {
   readonly reads: WalletReads;
   /** The call that is bought. */
   readonly paid: PricedCall;
-  /** The call that answers 500 after its payment was verified, and that must not be charged. */
+  /** Answers 500 after its payment was verified, and must not be charged. */
   readonly failing: PricedCall;
-  /** The time limit of a whole run. */
+  /** Of a whole run. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
 }
 
-/** Blocks to wait after the failing call's answer. A settlement that the service sent in spite of the failure would be mined by then. */
+/** Waited after the failing call: a settlement that was sent in spite of the failure would be mined by then. */
 const WATCH_BLOCKS = 3;
 
 type Findings = { -readonly [K in 'latencyMs' | 'transaction' | 'notCharged']: SelfTestRun[K] };
 
-/**
- * Makes the function that does one run and returns its result. Null when the signal ended the run, because such a run says nothing of the service.
- */
+/** One run and its result; null when the signal ended it, because such a run says nothing of the service. */
 export function createRun(options: RunOptions) {
   const { timeoutMs, clock, log } = options;
 
@@ -137,7 +133,7 @@ export function createRun(options: RunOptions) {
     const at = clock.nowMs();
     const late = new AbortController();
     const done = new AbortController();
-    // Not awaited. The promise ends when the time is up or when the run cancels it.
+    // Not awaited: it ends when the time is up, or with the run.
     clock.sleep(timeoutMs, done.signal).then(
       () => late.abort(),
       () => undefined,
@@ -150,7 +146,7 @@ export function createRun(options: RunOptions) {
       if (signal.aborted) return null;
       const failed = (reason: string): SelfTestRun => ({ at, ok: false, ...findings, reason });
       if (error instanceof SelfTestFault) return failed(error.reason);
-      // An interrupted call throws its own error, so the time limit is checked first.
+      // Before the rest, because an interrupted call throws its own error.
       if (late.signal.aborted) return failed('timed_out');
       log.warn({ err: error }, 'a run of the self-test could not continue');
       return failed('internal_error');
@@ -161,13 +157,13 @@ export function createRun(options: RunOptions) {
 }
 
 /**
- * 1. Checks that the wallet can afford both calls. Otherwise a refusal would say nothing of the service.
- * 2. Buys the call: 200, with a receipt.
- * 3. Checks that the receipt's transaction is on the chain and moved exactly the price from the wallet to the seller by this authorization.
- * 4. Presents another payment to the failing call. The next checks run whatever it answers.
- * 5. Checks some blocks later that this authorization is unused, and that the wallet lost exactly the price of the first call.
- * 6. Requires the answer 500. Another answer means that the call did not reach its handler.
- * Throws SelfTestFault at the first failed check. `findings` keeps the results up to there.
+ * 1. The wallet can afford both calls. Otherwise a refusal would say nothing of the service.
+ * 2. The purchase answers 200, with a receipt.
+ * 3. The receipt's transaction moved exactly the price from the wallet to the seller by this authorization.
+ * 4. Another payment is presented to the failing call. The next checks run whatever it answers.
+ * 5. Some blocks later this authorization is unused, and the wallet lost exactly the price of the first call.
+ * 6. The answer was 500. Another one means that the call did not reach its handler.
+ * Throws SelfTestFault at the first that does not hold. `findings` keeps the results up to there.
  */
 async function attempt({ buyer, reads, paid, failing }: RunOptions, findings: Findings, signal: AbortSignal) {
   const before = await reads.at(await reads.head(signal), [], signal);
@@ -199,7 +195,7 @@ async function attempt({ buyer, reads, paid, failing }: RunOptions, findings: Fi
   findings.notCharged = true;
 }
 
-/** Ends a run early. `reason` is a short code of ours. It is stored and published, so it never quotes a third party. */
+/** Ends a run early. `reason` is a code of ours: it is stored and published, so it never quotes a third party. */
 class SelfTestFault extends Error {
   readonly reason: string;
   constructor(reason: string) {
@@ -210,24 +206,23 @@ class SelfTestFault extends Error {
 }
 
 interface ScheduleOptions {
-  /** Must not reject. Must return soon after the signal aborts. */
+  /** Must not reject, and returns soon after the signal aborts. */
   readonly task: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
-  /** Time from the start to the first run. */
+  /** From the start to the first run. */
   readonly firstMs: number;
-  /** Mean time between the beginnings of two runs. */
+  /** Between the beginnings of two runs, on average. */
   readonly intervalMs: number;
-  /** A random number from 0 to 1. */
+  /** From 0 to 1. */
   readonly random: () => number;
 }
 
-/** The greatest difference between an interval and the configured one, in both directions. */
+/** How much an interval may differ from the configured one, either way. */
 const JITTER = 0.05;
 
 /**
- * Runs a task shortly after the start and then at every interval, one run at a time. When a run takes longer than the interval, the next follows at
- * once.
- * Intervals vary by 5 %, so that runs do not stay on the full hour, when most timers fire.
+ * Runs a task shortly after the start and then at every interval, one run at a time; after a longer run the next
+ * follows at once. Intervals vary by 5 %, so that runs do not stay on the full hour, when most timers fire.
  */
 export function createSchedule({ task, clock, firstMs, intervalMs, random }: ScheduleOptions) {
   const ended = new AbortController();
@@ -248,7 +243,7 @@ export function createSchedule({ task, clock, firstMs, intervalMs, random }: Sch
     start(): void {
       running ??= loop();
     },
-    /** Aborts the current run and returns when none runs any more. Safe to call at any time and more than once. */
+    /** Aborts the current run and returns when none runs. May be called at any time, and twice. */
     async stop(): Promise<void> {
       ended.abort(new Error('the self-test stops'));
       await running;
@@ -257,8 +252,8 @@ export function createSchedule({ task, clock, firstMs, intervalMs, random }: Sch
 }
 
 /**
- * Counts how the self-test's runs ended, for an alert: `selftest_runs_total{ok}`. Both counts begin at 0, because
- * Prometheus sees no increase in a sample that has none before it.
+ * Counts how runs ended, for an alert: `selftest_runs_total{ok}`. Both counts begin at 0, because Prometheus sees no
+ * increase in a sample that has none before it.
  */
 export function countSelfTests(registry: Registry): (isOk: boolean) => void {
   const runs = new Counter({
