@@ -70,7 +70,10 @@ const environment = z.object({
   METRICS_TOKEN: z.string().min(16, 'at least 16 characters').optional(),
 });
 
-/** The whole configuration. `.env.example` explains every key. A time has the unit of its name. */
+/**
+ * The whole configuration; each subject's shape says what its members mean. `.env.example` explains every key.
+ * A time has the unit of its name.
+ */
 export interface Config {
   readonly production: boolean;
   readonly network: chain.NetworkConfig;
@@ -78,39 +81,23 @@ export interface Config {
   /** Null only where a remote facilitator settles. */
   readonly relayerPrivateKey: `0x${string}` | null;
   readonly projectToken: `0x${string}` | null;
-  /** How the collector reads the chain. */
   readonly collector: chain.CollectorConfig;
-  /** What the collector looks for in the chain's logs. */
   readonly watch: chain.WatchConfig;
-  /** How answers describe the collected data, and how RPC endpoints are probed. */
   readonly collected: chain.CollectedConfig;
-  /** Where package data is read. */
   readonly packages: sources.PackagesConfig;
-  /** Where domains, currencies and encyclopedias are read. */
   readonly names: sources.NamesConfig;
-  /** How our own relayer settles. */
   readonly relayer: payment.RelayerConfig;
-  /** How the priced routes are sold over Lightning. */
   readonly lightning: lightning.LightningConfig;
   readonly facilitator: lightning.FacilitatorConfig;
-  /** Where the search reads other sellers' entries. */
   readonly discovery: sources.DiscoveryConfig;
-  /** How the service buys its own endpoint. */
   readonly selfTest: service.SelfTestConfig;
-  /** Which settlers settle USDC payments. */
   readonly rails: payment.RailsConfig;
-  /** What the operator changes in prices and routes. */
   readonly offers: payment.OffersConfig;
-  /** How payments are asked for and presented. */
   readonly protocols: lightning.ProtocolsConfig;
   readonly ledger: service.LedgerConfig;
-  /** Where the bitcoin price and USYC are read. */
   readonly markets: sources.MarketsConfig;
-  /** The market of other sellers' routes. */
   readonly market: sources.MarketConfig;
-  /** How third parties' web pages are fetched. */
   readonly web: sources.WebConfig;
-  /** What the pages for people link to. */
   readonly site: sources.SiteConfig;
   readonly host: string;
   readonly port: number;
@@ -220,12 +207,6 @@ function assemble(env: z.output<typeof environment>): Config {
   };
 }
 
-/** A key that looks like ours, and the real one that is nearest to it. */
-interface UnreadKey {
-  readonly key: string;
-  readonly nearest: string;
-}
-
 /**
  * First words of our keys that mean nothing to other programs. HOST, LOG, NODE, PUBLIC, WEB and such are left out,
  * because ordinary environments have keys that begin with them.
@@ -273,10 +254,13 @@ const LEAST_KEY = 8;
 const MISTYPED = 2;
 
 /**
- * The keys with a value that begin like ours, or are mistyped by up to two letters, and that nobody reads. Each is
- * worth a warning, because a mistyped setting has no effect. No value is shown: it may be a private key.
+ * The keys with a value that begin like ours, or are mistyped by up to two letters, and that nobody reads, each with
+ * the nearest real one. A mistyped setting has no effect, so it is worth a warning. A value may be a private key: none
+ * is shown.
  */
-export function findUnreadKeys(env: Readonly<Record<string, string | undefined>>): readonly UnreadKey[] {
+export function findUnreadKeys(
+  env: Readonly<Record<string, string | undefined>>,
+): readonly { key: string; nearest: string }[] {
   const known = Object.keys(environment.shape);
   const read = new Set([...known, ...READ_BY_COMMANDS]);
   return Object.entries(env).flatMap(([key, value]) => {

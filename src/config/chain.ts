@@ -12,15 +12,12 @@ interface Preset {
   readonly explorerUrl: string | null;
   /** Where buyers read how to get USDC here; null: nowhere, as for play money. */
   readonly getUsdcUrl: string | null;
-  /** The chain's name for people. */
   readonly name: string;
 }
 
-/** The chain that payments move on. */
 export interface NetworkConfig extends Preset {
   /** Whether its coins are worth nothing, as on the embedded network. */
   readonly isPlayMoney: boolean;
-  /** The chain's name in x402. */
   readonly caip2: `eip155:${number}`;
   /** Of the paths of the chain's routes, beside `chain`. */
   readonly segment: string;
@@ -238,7 +235,6 @@ export function assembleWatch(env: WatchEnvironment, network: string, projectTok
   };
 }
 
-/** How the collector reads the chain. */
 export interface CollectorConfig {
   /** When false, nothing is collected: routes read the chain live or return null. */
   readonly enabled: boolean;
@@ -246,7 +242,6 @@ export interface CollectorConfig {
   readonly pollIntervalMs: number;
   readonly backfillHours: number;
   readonly retentionDays: number;
-  /** Endpoints that announce new blocks. */
   readonly wsUrls: readonly string[];
   /** The hash of block 0; a provider with another one is excluded from the first request on. Null: not checked. */
   readonly genesisHash: `0x${string}` | null;
@@ -314,7 +309,7 @@ const wholeOfNineDigits = (fallback: number, min: number) =>
     .refine((value) => value >= min, `a whole number from ${min}`)
     .default(fallback);
 
-/** The limits of `/v1/health`. */
+/** Of `/v1/health`. */
 interface HealthLimits {
   /** Longer without a new head is stalled. */
   readonly stalledSeconds: number;

@@ -11,7 +11,6 @@ export type ReceiverConfig =
   | { readonly kind: 'phoenixd'; readonly url: string; readonly password: string }
   | { readonly kind: 'nwc'; readonly connection: string };
 
-/** The Lightning rail. */
 export interface LightningConfig {
   readonly network: 'mainnet' | 'testnet';
   /** Null: nothing is sold over Lightning. */

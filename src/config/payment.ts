@@ -107,7 +107,6 @@ export interface ChannelsConfig {
   readonly claimAfterSeconds: number;
 }
 
-/** How USDC payments are settled. */
 export interface RailsConfig {
   /** Null: our own relayer settles. */
   readonly remote: RemoteFacilitatorConfig | null;
@@ -151,7 +150,6 @@ export const railsEnvironment = {
   CHANNELS_CLAIM_AFTER_SECONDS: whole(CLAIM_AFTER, 1, 2_592_000),
 };
 
-/** Circle's own services for Arc. */
 const CIRCLE: Record<string, { facilitator: string; gateway: string; wallet: string }> = {
   arc: {
     facilitator: 'https://api.circle.com/v1/facilitator/x402',
@@ -245,7 +243,7 @@ function channelsOf(env: Environment): ChannelsConfig {
   };
 }
 
-/** What may be spent on gas in a UTC day. */
+/** May be spent on gas in a UTC day. */
 export interface DailyGas {
   /** In wei of native USDC. */
   readonly wei: bigint;
@@ -253,7 +251,6 @@ export interface DailyGas {
   readonly plusIncome: boolean;
 }
 
-/** Our own relayer. */
 export interface RelayerConfig {
   /** While a transaction is in flight, payments wait at most this long to share the next one. */
   readonly batchWindowMs: number;
@@ -297,7 +294,6 @@ function dailyGasOf(given: string | undefined): DailyGas | null {
   return { wei: weiOf(given ?? DEFAULT_DAILY_GAS), plusIncome: given === undefined };
 }
 
-/** Native USDC has 18 decimals. */
 const weiOf = (usdc: string): bigint => unitsOf(usdc, 18);
 
 /** Uncharged failures after which a payer or a client must wait; 0 is off. */

@@ -12,7 +12,6 @@ export interface WebConfig {
   readonly timeoutMs: number;
   /** Requests a minute to one host, for all payers together; 0 is off. */
   readonly hostPerMinute: number;
-  /** Threads that read pages. */
   readonly pageWorkers: number;
   /** Host names with an address and a port that replace DNS. Empty in production. */
   readonly testHosts: ReadonlyMap<string, { readonly address: string; readonly port: number }>;
@@ -57,7 +56,7 @@ export function assembleWeb(env: z.output<z.ZodObject<typeof webEnvironment>>): 
 
 /** What the pages for people link to, and the buyer of a demo. */
 export interface SiteConfig {
-  /** Where the source code is; null: no link. */
+  /** Null: no link. */
   readonly sourceUrl: string | null;
   /** The operator's terms; null: the service's own page. */
   readonly termsUrl: string | null;
@@ -239,10 +238,7 @@ export interface DiscoveryConfig {
   readonly catalogueUrl: string | null;
 }
 
-/**
- * Circle's Agent Marketplace, which lists entries on Arc:
- * developers.circle.com/agent-stack/agent-marketplace/discovery-api
- */
+/** It lists entries on Arc: developers.circle.com/agent-stack/agent-marketplace/discovery-api */
 const CIRCLE = 'https://api.circle.com/v2/x402/discovery/resources';
 const BY_NETWORK: Record<string, string> = { arc: CIRCLE, 'arc-testnet': CIRCLE };
 

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 
-// The forms of values that several subjects of the environment share.
+// The forms of values that several subjects of the environment share, some with a default.
 
-/** A whole number within bounds. */
 export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
   z
     .string()
@@ -13,10 +12,9 @@ export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
       max === Number.MAX_SAFE_INTEGER ? `a whole number from ${min}` : `a whole number from ${min} to ${max}`,
     );
 
-/** A whole number within bounds, with a default. */
 export const whole = (fallback: number, min?: number, max?: number) => wholeNumber(min, max).default(fallback);
 
-/** Base units of an amount of USDC in decimal digits, with a default. */
+/** An amount of USDC in decimal digits, in base units. */
 export const usdc = (fallback: string) =>
   z
     .string()
@@ -30,7 +28,6 @@ export function unitsOf(text: string, decimals: number): bigint {
   return BigInt(whole + fraction.padEnd(decimals, '0'));
 }
 
-/** A switch, with a default. */
 export const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off'], 'on or off').default(fallback);
 
 /** An http or https URL without a trailing slash, query or fragment: paths are appended to it. */
@@ -39,13 +36,10 @@ export const baseUrl = z
   .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), 'an http or https URL')
   .transform((text) => text.replace(/\/+$/, ''));
 
-/** A private key, of an account or of a signer. */
 export const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
 
-/** An address of the chain. */
 export const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
 
-/** An http or https URL. */
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' });
 
 /** Values between commas, without the spaces around them. Empty ones are left out. */

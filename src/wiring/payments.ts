@@ -1,14 +1,11 @@
-import { type ChainClient, ranked } from '../chain/rpc/client.ts';
+import { ranked } from '../chain/rpc/client.ts';
 import type { RailsConfig } from '../config/payment.ts';
-import type { Config } from '../config.ts';
-import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { allTried } from '../lib/tasks.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import {
   type BookRail,
   type Books,
-  type BooksOptions,
   type CountedSurplus,
   createBooks,
   createMismatchWatch,
@@ -46,7 +43,6 @@ import { createTokenWatch } from '../payment/usdc/token-watch.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
 import type { LedgerStore, Payment } from '../store/ports/sales.ts';
-import type { GatewayTransferStore } from '../store/ports/transfers.ts';
 import { balanceContracts, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
 
 // How this process sells for USDC:
@@ -337,16 +333,10 @@ function bookOpener<S>(options: PaymentsOptions<S>): SettlingParts['openBooks'] 
   return books && ((rails) => openBooks({ ...options, books }, rails));
 }
 
-interface BooksNeeds {
-  readonly config: Pick<Config, 'network' | 'seller'>;
-  readonly chain: ChainClient;
-  readonly books: BookStore;
-  readonly store: Pick<LedgerStore, 'get' | 'findByHash'>;
-  readonly transfers: Pick<GatewayTransferStore, 'paymentsIn'>;
-  readonly onSurplus?: ((surplus: CountedSurplus) => void) | undefined;
-  readonly clock: Clock;
-  readonly log: BooksOptions['log'];
-}
+type BooksNeeds = Pick<
+  PaymentsOptions<unknown>,
+  'config' | 'chain' | 'store' | 'transfers' | 'onSurplus' | 'clock' | 'log'
+> & { books: BookStore };
 
 /** Opens the books for the process that settles. What leaves the channels' contract is the channels' to compare. */
 function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {

@@ -49,14 +49,10 @@ export interface RailKit {
   /** Contracts of all rails whose payments share the payer's own balance of the token. */
   balanceContracts: readonly Uint8Array[];
   channels: ChannelStore;
-  /** What our relayer has spent, day by day. */
   spending: RelayerSpendingStore;
-  /** What was earned. */
   settled: SettledReads;
   metrics?: RelayerMetrics | undefined;
-  /** The transfers of payments over the Gateway. */
   transfers: GatewayTransferStore;
-  /** How remote services are reached. */
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
   clock: Clock;
   log: {
@@ -79,7 +75,6 @@ export interface RailModule {
  */
 export type RailList = readonly [RailModule, ...RailModule[]];
 
-/** Every rail in USDC. */
 export const RAILS: RailList = [
   { info: exactInfo, open: openExact },
   { info: gatewayInfo, open: openGatewayRail },
