@@ -126,42 +126,34 @@ async function openGround(config: Config, log: Logger, clock: Clock) {
 
 /** What takes payments: sales for USDC, sales over Lightning, and the facilitator. Nothing is started yet. */
 async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList: RailList) {
-  const { config, metrics, chain, ledger, outgoing, sources, clock, log } = ground;
+  const { config, metrics, ledger, outgoing, sources, clock, log } = ground;
   const { stores, bootId, instance, windows } = ledger;
   const { payments: store, books } = stores;
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
-  const watched = createPaymentMetrics(metrics, { store, clock, ...named });
-  const lightningStore = watched.watchClaims(stores.lightning);
+  const { watchClaims, onMove, onLeft } = createPaymentMetrics(metrics, { store, clock, ...named });
+  const lightningStore = watchClaims(stores.lightning);
   const payments = createPayments<Sources>({
     ...stores,
-    config,
-    chain,
+    ...ground,
+    ...settlingMetrics(config, metrics, books, named.rails),
     store,
-    sources,
     bootId,
     railList,
-    outgoing,
-    clock,
-    log,
-    onMove: watched.onMove,
-    ...settlingMetrics(config, metrics, books, named.rails),
     place: instance?.place,
-    onLeft: watched.onLeft,
+    onMove,
+    onLeft,
   });
   publishMaintenance(metrics, payments.failing);
   const protocols = await openProtocols(config, stores.keys, clock);
   const lightning = createLightning({
-    config,
+    ...ground,
     store: lightningStore,
     upstreams: outgoing.upstreams,
-    sources,
     protocol: protocols.lightning,
     sourcesAtRankAdmit: readingAs('admit', sources),
     sourcesAtRankOffer: readingAs('offer', sources),
     words: wordsOfRefusal,
-    clock,
     bootId,
-    log,
     runsMaintenance: ledger.leads,
     isAlone: !instance,
     sharedBy: sharersOf(instance?.place),
