@@ -18,7 +18,7 @@ const ANSWER_MS = 2000;
 /** Heartbeats at the start. The ledger was opened before: without an answer it is busy rather than away. */
 const FIRST_HEARTBEATS = 5;
 
-/** What the leading instance does besides. */
+/** The additional work of the instance that leads. */
 export interface Leading {
   /**
    * Begins to lead. The ledger checks the fencing token before each broadcast. After a rejection `stepDown` is called,

@@ -8,7 +8,7 @@ import { hexToBytes } from '../lib/hex.ts';
 import type { SelfTestRun, SelfTestStore } from '../store/ports/selftest.ts';
 import type { StockBuyer, WalletReads } from './buyer.ts';
 
-// The service buys from itself, on the hour:
+// The service buys from itself, by default each hour:
 // 1. a run buys a priced call, then presents a payment to a call that must fail, and reads the chain for what moved;
 // 2. the result is counted, stored and, where it failed, logged;
 // 3. the schedule runs it soon after the start, and then at every interval.
@@ -43,7 +43,7 @@ interface SelfTest {
 const FAILING_PATH = '/v1/paid/selftest/fail';
 /** A purchase takes one or two seconds, and so does the wait after the failing call. */
 const RUN_MS = 30_000;
-/** First the chain client and the collector select their providers. */
+/** Some seconds, in which the chain client and the collector select their providers. */
 const FIRST_MS = 5000;
 const KEEP_MS = 30 * 86_400_000;
 
@@ -120,7 +120,7 @@ interface RunOptions {
   readonly log: { warn(fields: object, message: string): void };
 }
 
-/** Waited after the failing call: a settlement that was sent in spite of the failure would be mined by then. */
+/** Blocks to wait after the failing call: a settlement that was sent in spite of the failure would be mined by then. */
 const WATCH_BLOCKS = 3;
 
 type Findings = { -readonly [K in 'latencyMs' | 'transaction' | 'notCharged']: SelfTestRun[K] };

@@ -141,7 +141,7 @@ const keep = (ttlMs: number, staleIfErrorMs = HOUR_MS) => ({ cache: { ttlMs, sta
 
 /**
  * For questions of existence, which anybody may cause before paying (upstream/README.md): places and a cache of their
- * own, so that they neither delay a sold answer nor push it out of the cache. What they read is small.
+ * own, so that they neither delay a sold answer nor push it out of the cache. A bigger document is not read.
  */
 const existence = { concurrency: 2, maxBytes: MIB } as const;
 const keepMany = (ttlMs: number) => ({ cache: { ttlMs, staleIfErrorMs: HOUR_MS, maxEntries: 5000 } });
@@ -152,7 +152,7 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
   const registry = upstreams.open({
     name: 'npm',
     ...within(5000),
-    // Parsing takes 7 ms a megabyte on the main thread. Larger packages are read by their manifest.
+    // Parsing takes about 7 ms a megabyte on the main thread. Larger packages are read by their manifest.
     maxBytes: 4 * MIB,
     // The registry's own Cache-Control.
     ...keep(5 * MINUTE_MS),
@@ -169,7 +169,7 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
   const depsDev = upstreams.open({ name: 'deps.dev', ...within(3000), maxBytes: 4 * MIB, ...keep(HOUR_MS) });
   // PyPI's own Cache-Control; the answer lists every file of every release.
   const pypi = upstreams.open({ name: 'pypi', ...within(5000), maxBytes: 16 * MIB, ...keep(15 * MINUTE_MS) });
-  // Most answers take a second; hundreds of advisories take longer, and several megabytes.
+  // Most answers take a second; those with hundreds of advisories take longer, and several megabytes.
   const osv = upstreams.open({ name: 'osv', ...within(8000), maxBytes: 16 * MIB, ...keep(10 * MINUTE_MS) });
   const nuget = upstreams.open({ name: 'nuget', ...within(5000), maxBytes: MIB, ...keep(15 * MINUTE_MS) });
   // The answer lists every release of a package.
