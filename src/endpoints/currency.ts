@@ -47,7 +47,8 @@ const dateParam = z
 
 const dateField = z.string().meta({
   description:
-    'Day of the fixing: the last one on or before the day asked for; `missing` says so when it is more than four working days older',
+    'Day of the fixing: the last one on or before the day asked for; `missing` says so when it is more than four ' +
+    'working days older',
   format: 'date',
 });
 
@@ -55,7 +56,8 @@ const noteField = z.string().meta({ description: 'What the figures are, and are 
 
 /** Part of every answer: these are reference rates, and no trade executes at them. */
 const NOTE =
-  'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, not an executed price. Rates between two other currencies are computed from their euro rates.';
+  'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, ' +
+  'not an executed price. Rates between two other currencies are computed from their euro rates.';
 
 /** The fixing that applies to a day. Throws BadParameter for a day that is still in the future in Frankfurt. */
 async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency'>, date: string | undefined) {
@@ -74,7 +76,9 @@ function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: 
   const day = asked ?? frankfurtDate(clock.nowMs());
   const weekdays = weekdaysBetween(date, day);
   if (weekdays <= LATE_WEEKDAYS) return [];
-  const reason = `the newest fixing up to ${day} that the source gives is of ${date}, ${weekdays} working days before: it may lack later ones`;
+  const reason =
+    `the newest fixing up to ${day} that the source gives is of ${date}, ${weekdays} working days before: it may ` +
+    'lack later ones';
   return [{ field: 'date', reason }];
 }
 
@@ -171,7 +175,8 @@ export const currencyRates = defineEndpoint({
   priceUsd: '0.001',
   label: 'Reference rates',
   summary:
-    "The European Central Bank's daily reference rates against a base currency, their change against the day before, and a series of up to 90 days; a reference, not an executed price.",
+    "The European Central Bank's daily reference rates against a base currency, their change against the day before, " +
+    'and a series of up to 90 days; a reference, not an executed price.',
   params: z.object({
     base: codeParam().prefault('USD').meta({ description: 'Currency that one unit is taken of', default: 'USD' }),
     symbols: codesParam().optional().meta({ description: 'Comma-separated currencies to quote; default: all' }),
@@ -183,7 +188,8 @@ export const currencyRates = defineEndpoint({
     date: dateField,
     rates: z.record(z.string(), decimal('Decimal text')).meta({
       description:
-        'Units of each currency for one unit of the base: against EUR as published, otherwise with ten significant digits, rounded half up. The base itself is listed only when it is asked for',
+        'Units of each currency for one unit of the base: against EUR as published, otherwise with ten significant ' +
+        'digits, rounded half up. The base itself is listed only when it is asked for',
     }),
     previousDate: previousDateField,
     changePercent: z
@@ -274,7 +280,8 @@ export const currencyConvert = defineEndpoint({
   priceUsd: '0.001',
   label: 'Currency conversion',
   summary:
-    "An amount converted at the European Central Bank's reference rate, the rate's change against the day before, and a series of up to 90 days; a reference, not an executed price.",
+    "An amount converted at the European Central Bank's reference rate, the rate's change against the day before, " +
+    'and a series of up to 90 days; a reference, not an executed price.',
   params: z.object({
     from: codeParam().meta({ description: 'Currency of the amount' }),
     to: codeParam().meta({ description: 'Currency of the result' }),
@@ -288,7 +295,8 @@ export const currencyConvert = defineEndpoint({
     amount: decimal('The amount, without needless zeros'),
     rate: decimal('Units of `to` for one unit of `from`, with ten significant digits, rounded half up'),
     result: decimal(
-      'The amount times the exact rate (not the rounded one shown), rounded half up to four decimals, or to six significant digits where that is finer',
+      'The amount times the exact rate (not the rounded one shown), rounded half up to four decimals, or to six ' +
+        'significant digits where that is finer',
     ),
     date: dateField,
     previousDate: previousDateField,

@@ -25,10 +25,14 @@ const deployField = z.strictObject({
   block: z.int().nonnegative(),
   at: atField('Time of the block'),
   codeBytes: z.int().nonnegative().nullable().meta({ description: 'Length of its code; null until it was read' }),
-  label: z.string().nullable().meta({
-    description:
-      'What it seems to be: a known contract, the target of a proxy (EIP-1167, EIP-1967), the symbol it answers with (not proof of anything), another contract with the same code',
-  }),
+  label: z
+    .string()
+    .nullable()
+    .meta({
+      description:
+        'What it seems to be: a known contract, the target of a proxy (EIP-1167, EIP-1967), the symbol it answers with ' +
+        '(not proof of anything), another contract with the same code',
+    }),
 });
 
 const DEPLOYS_NOTE =
@@ -51,7 +55,9 @@ const EXAMPLE_DEPLOY = {
 const deployDetailField = deployField.extend({
   labelState: z.enum(['known', 'unread', 'open', 'none']).meta({
     description:
-      'known: there is a label; unread: its code was not read yet, which takes seconds; open: nothing found so far, and it is looked at again until six hours after its creation, because a symbol may be set late; none: nothing found',
+      'known: there is a label; unread: its code was not read yet, which takes seconds; open: nothing found so far, ' +
+      'and it is looked at again until six hours after its creation, because a symbol may be set late; none: nothing ' +
+      'found',
   }),
   kinds: z
     .array(z.enum(['token', 'proxy']))
@@ -126,15 +132,20 @@ export const deploysHistory = defineEndpoint({
   priceUsd: '0.002',
   label: 'Deploys, history',
   summary:
-    'Contract deploys with labels, kinds and code hashes, by deployer and kind and page by page, and how many there were in each of the last 24 hours.',
+    'Contract deploys with labels, kinds and code hashes, by deployer and kind and page by page, and how many there ' +
+    'were in each of the last 24 hours.',
   freeSummary: '/v1/deploys',
   params: z.object({
     limit: integerParam({ min: 1, max: 1000, default: 200, description: 'How many deploys, newest first' }),
     deployer: addressParam('Only contracts that this account created').optional(),
-    kind: z.enum(['token', 'proxy', 'other'], { error: 'one of token, proxy, other' }).optional().meta({
-      description:
-        'Only tokens, only proxies, or only contracts that are neither. A contract whose code is not read yet (labelState unread) is in none of them',
-    }),
+    kind: z
+      .enum(['token', 'proxy', 'other'], { error: 'one of token, proxy, other' })
+      .optional()
+      .meta({
+        description:
+          'Only tokens, only proxies, or only contracts that are neither. A contract whose code is not read yet ' +
+          '(labelState unread) is in none of them',
+      }),
     cursor: cursorParam,
   }),
   result: z.strictObject({
@@ -160,7 +171,8 @@ export const deploysHistory = defineEndpoint({
       )
       .meta({
         description:
-          'The last 24 hours of the clock, oldest first, the current one included, whatever the filters; hours without a counted block are left out',
+          'The last 24 hours of the clock, oldest first, the current one included, whatever the filters; hours ' +
+          'without a counted block are left out',
       }),
     freshness,
     source: sourceSchema,
@@ -198,7 +210,8 @@ export const deploysHistory = defineEndpoint({
 
 const DETAIL = paidDetail(
   deploysHistory,
-  'every collected deploy page by page, by deployer and kind, with code hashes and how many others have the same code, and how many there were by how many accounts in each hour',
+  'every collected deploy page by page, by deployer and kind, with code hashes and how many others have the same ' +
+    'code, and how many there were by how many accounts in each hour',
 );
 
 /** The newest contracts. */

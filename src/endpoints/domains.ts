@@ -79,7 +79,8 @@ export const domainsDns = defineEndpoint({
     name: z.string().meta({ description: 'The name in ASCII, lower case' }),
     status: z.enum(['NOERROR', 'NXDOMAIN', 'SERVFAIL']).meta({
       description:
-        'NXDOMAIN: the name, or the end of its aliases, does not exist. SERVFAIL: DNSSEC validation failed (bogus); any other server failure is a 502',
+        'NXDOMAIN: the name, or the end of its aliases, does not exist. SERVFAIL: DNSSEC validation failed (bogus); ' +
+        'any other server failure is a 502',
     }),
     exists: z.boolean().nullable().meta({ description: 'Whether the name exists; null when validation failed' }),
     dnssecValidated: z.boolean().meta({
@@ -142,7 +143,8 @@ const result = z.strictObject({
   }),
   looksAvailable: z.boolean().meta({
     description:
-      'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names look the same',
+      'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names ' +
+      'look the same',
   }),
   registrar: z
     .strictObject({
@@ -177,7 +179,8 @@ export const domainsWhois = defineEndpoint({
   priceUsd: '0.003',
   label: 'Domain registration',
   summary:
-    "Registrar, creation and expiry dates, status codes and name servers from the registry's RDAP record, and whether the name looks available.",
+    "Registrar, creation and expiry dates, status codes and name servers from the registry's RDAP record, and " +
+    'whether the name looks available.',
   params: z.object({
     domain: hostNameParam('Registrable domain; IDN is converted', { underscores: false }),
   }),

@@ -46,7 +46,8 @@ const pair = z.strictObject({
   volumeUsdc1h: usdcField('USDC traded in the hour'),
   complete1h: z.boolean().meta({ description: 'Whether every block of the hour was searched for trades' }),
   change24hPercent: percentField(
-    'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since then were not searched',
+    'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since ' +
+      'then were not searched',
   ).nullable(),
   change24h: percentField('The same, under its old name').nullable(),
 });
@@ -59,7 +60,8 @@ export const marketPrices = defineEndpoint({
   priceUsd: '0.002',
   label: 'Market prices',
   summary:
-    'Executed prices of every watched token against USDC: last trade and its age, the last hour’s volume-weighted rate, range, trades and volume, and the change over 24 hours.',
+    'Executed prices of every watched token against USDC: last trade and its age, the last hour’s volume-weighted ' +
+    'rate, range, trades and volume, and the change over 24 hours.',
   freeSummary: '/v1/fx',
   params: z.object({}),
   result: z.strictObject({
@@ -138,7 +140,8 @@ export const marketField = z
     ageSeconds: z.int().nonnegative().nullable().meta({ description: 'Time since that trade; null without one' }),
     window: windowField.meta({ description: 'Executed trades of the 24 hours up to the newest collected block' }),
     change24hPercent: percentField(
-      'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since then were not searched',
+      'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks ' +
+        'since then were not searched',
     ).nullable(),
     pools: poolsField,
     poolsTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_POOLS} listed` }),

@@ -91,7 +91,8 @@ export const network = defineEndpoint({
   access: 'free',
   label: 'Network',
   summary:
-    'The chain’s name, head block, chain id, genesis, block time, transactions per second and how far behind the collector is.',
+    'The chain’s name, head block, chain id, genesis, block time, transactions per second and how far behind the ' +
+    'collector is.',
   params: z.object({}),
   result: networkResult,
   // One live read serves all callers: at most one request to the chain every five seconds.
@@ -222,7 +223,8 @@ const activityResult = z.strictObject({
     )
     .meta({
       description:
-        'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are left out',
+        'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are ' +
+        'left out',
     }),
   freshness,
   source: sourceSchema,
@@ -281,7 +283,8 @@ const seconds = (description: string) => z.int().nonnegative().nullable().meta({
 const healthResult = z.strictObject({
   status: z.enum(['ok', 'stalled', 'lagging']).meta({
     description:
-      'stalled: no head is known, or it has not moved for longer than the threshold; lagging: nothing is collected yet, or the collector is further behind the head than a threshold; ok: neither. Answered with 503 unless ok',
+      'stalled: no head is known, or it has not moved for longer than the threshold; lagging: nothing is collected ' +
+      'yet, or the collector is further behind the head than a threshold; ok: neither. Answered with 503 unless ok',
   }),
   thresholds: z.strictObject({
     stalledSeconds: z.int().positive(),

@@ -64,7 +64,8 @@ const rpcHealthResult = z.strictObject({
       probes: count,
       state: z.enum(STATES).meta({
         description:
-          'By the last probe. up: answered; lagging: answered, but its head is further behind than `laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
+          'By the last probe. up: answered; lagging: answered, but its head is further behind than ' +
+          '`laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
       }),
       checkedAt: atField('Time of that probe').nullable(),
       lastError: z
@@ -89,7 +90,8 @@ export const rpcHealth = defineEndpoint({
   priceUsd: '0.0005',
   label: 'RPC health',
   summary:
-    'Current state of each RPC provider, latency, head lag and error rates over the last 15 minutes, last error, and availability over 1 and 24 hours.',
+    'Current state of each RPC provider, latency, head lag and error rates over the last 15 minutes, last error, and ' +
+    'availability over 1 and 24 hours.',
   freeSummary: '/v1/rpc',
   params: z.object({}),
   result: rpcHealthResult,
@@ -185,7 +187,8 @@ function rounded(value: number): number {
 
 const DETAIL = paidDetail(
   rpcHealth,
-  'percentiles of latency, head lag and errors by kind over 15 minutes, the last error, and availability over 1 and 24 hours',
+  'percentiles of latency, head lag and errors by kind over 15 minutes, the last error, and availability over 1 and ' +
+    '24 hours',
 );
 
 const rpcResult = z.strictObject({
@@ -194,10 +197,15 @@ const rpcResult = z.strictObject({
       z.strictObject({
         ...endpointName,
         latencyMs: z.number().nullable().meta({ description: 'Of the last answer; null when there was none' }),
-        headLagBlocks: z.int().nonnegative().nullable().meta({
-          description:
-            'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency apart, in which a block may come',
-        }),
+        headLagBlocks: z
+          .int()
+          .nonnegative()
+          .nullable()
+          .meta({
+            description:
+              'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
+              'apart, in which a block may come',
+          }),
         ok: z.boolean().nullable().meta({ description: 'Whether the last probe was answered; null before the first' }),
         checkedAt: atField('Time of that probe').nullable(),
       }),

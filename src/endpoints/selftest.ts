@@ -13,15 +13,20 @@ import type { Sources } from './sources.ts';
 const RECENT = 24;
 
 const NOTES = {
-  on: 'The service’s own wallet buying the service’s own endpoint through its public URL. This is not customer activity.',
-  off: 'No wallet is configured for the self-test: it is off, and what stands here is of the past. None of it is customer activity.',
+  on:
+    'The service’s own wallet buying the service’s own endpoint through its public URL. This is not customer ' +
+    'activity.',
+  off:
+    'No wallet is configured for the self-test: it is off, and what stands here is of the past. None of it is ' +
+    'customer activity.',
 };
 
 const run = {
   at: atField('When the run began'),
   ok: z.boolean().meta({
     description:
-      'The call was answered, the chain holds exactly its payment, and the call that must fail without charging cost nothing',
+      'The call was answered, the chain holds exactly its payment, and the call that must fail without charging cost ' +
+      'nothing',
   }),
   latencyMs: z
     .int()
@@ -65,7 +70,8 @@ export const selftest = defineEndpoint({
   access: 'free',
   label: 'Self-test',
   summary:
-    "Hourly self-test of the payment rail: the service's own wallet buying its own endpoint, plus the endpoint that must fail without charging. Not customer activity.",
+    "Hourly self-test of the payment rail: the service's own wallet buying its own endpoint, plus the endpoint that " +
+    'must fail without charging. Not customer activity.',
   params: z.object({}),
   result,
   example: {

@@ -76,7 +76,9 @@ const meaningsField = z
   .array(z.strictObject({ title: z.string(), description: descriptionField, url: articleUrlField }))
   .nullable()
   .meta({
-    description: `Of a disambiguation page the articles that it links to, by title, at most ${MAX_MEANINGS}; null for any other page, and when they cannot be read`,
+    description:
+      `Of a disambiguation page the articles that it links to, by title, at most ${MAX_MEANINGS}; null for any other ` +
+      'page, and when they cannot be read',
   });
 
 /** The meanings of a disambiguation page. Any other page has none, and costs no request. */
@@ -89,11 +91,16 @@ function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signa
 
 /** The attribution that the licence requires beside the text. */
 function attributionOf(title: string, url: string): string {
-  return `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly shortened`;
+  return (
+    `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly ` +
+    'shortened'
+  );
 }
 
 /** The attribution of answers that quote many articles. */
-const SEARCH_ATTRIBUTION = `Wikipedia contributors; each excerpt is from the article at its url, ${LICENCE} (${LICENCE_URL}); converted to plain text and shortened`;
+const SEARCH_ATTRIBUTION =
+  `Wikipedia contributors; each excerpt is from the article at its url, ${LICENCE} (${LICENCE_URL}); converted to ` +
+  'plain text and shortened';
 
 /** The 404 of every wiki route. */
 function noArticle(lang: string, title: string): NotFound {
@@ -187,7 +194,8 @@ export const wikiSummary = defineEndpoint({
   priceUsd: '0.001',
   label: 'Encyclopedia summary',
   summary:
-    'A short plain-text summary of a Wikipedia article, its description, image and last update; of a disambiguation page the articles it leads to; CC BY-SA 4.0.',
+    'A short plain-text summary of a Wikipedia article, its description, image and last update; of a disambiguation ' +
+    'page the articles it leads to; CC BY-SA 4.0.',
   params: z.object({ title: titleParam, lang: langParam }),
   result: z.strictObject({
     title: z.string().meta({ description: 'Title of the article, after redirects' }),
@@ -277,13 +285,16 @@ export const wikiArticle = defineEndpoint({
   priceUsd: '0.003',
   label: 'Encyclopedia article',
   summary:
-    'The plain text of a Wikipedia article, up to 20,000 characters from any offset, with description and image; CC BY-SA 4.0.',
+    'The plain text of a Wikipedia article, up to 20,000 characters from any offset, with description and image; CC ' +
+    'BY-SA 4.0.',
   params: z.object({ title: titleParam, lang: langParam, offset: offsetParam }),
   result: z.strictObject({
     title: z.string().meta({ description: 'Title of the article, after redirects' }),
     lang: langField,
     text: z.string().meta({
-      description: `Plain text, at most ${MAX_CHARACTERS} characters, headings on lines of their own; tables, formulas and references are not in it`,
+      description:
+        `Plain text, at most ${MAX_CHARACTERS} characters, headings on lines of their own; tables, formulas and ` +
+        'references are not in it',
     }),
     characters: z.int().nonnegative().meta({ description: 'How many characters `text` has' }),
     truncated: z.boolean().meta({ description: 'true when the article goes on' }),

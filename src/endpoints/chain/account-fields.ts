@@ -16,10 +16,14 @@ export const searchedFields = {
 };
 
 /** What an account is called. */
-export const labelField = z.string().nullable().meta({
-  description:
-    'What it is known as: the name of a known contract, else what a contract that was created within the collected blocks seemed to be (not proof of anything); null for any other account',
-});
+export const labelField = z
+  .string()
+  .nullable()
+  .meta({
+    description:
+      'What it is known as: the name of a known contract, else what a contract that was created within the collected ' +
+      'blocks seemed to be (not proof of anything); null for any other account',
+  });
 
 /** Whose code an account runs. */
 export const proxyField = z
@@ -36,7 +40,8 @@ export const proxyField = z
   .nullable()
   .meta({
     description:
-      'The account whose code it runs, by its own code (EIP-1167 minimal proxy, EIP-7702 delegation of a wallet) or by a storage slot, into which a contract may write anything. null when it is no such proxy',
+      'The account whose code it runs, by its own code (EIP-1167 minimal proxy, EIP-7702 delegation of a wallet) or ' +
+      'by a storage slot, into which a contract may write anything. null when it is no such proxy',
   });
 
 /** By whom and when a contract was created. */

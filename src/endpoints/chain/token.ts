@@ -55,7 +55,8 @@ const result = z.strictObject({
     .nullable()
     .meta({
       description:
-        'Accounts that a transfer in the collected blocks moved the token to or from. Who only holds it is not seen, and who was seen may hold none by now. null for a token whose transfers are not collected',
+        'Accounts that a transfer in the collected blocks moved the token to or from. Who only holds it is not seen, ' +
+        'and who was seen may hold none by now. null for a token whose transfers are not collected',
     }),
   missing: missingField,
   freshness,

@@ -46,14 +46,18 @@ const REMEMBERED = 10_000;
 const pendingField = z
   .strictObject({
     firstSeenAt: atField(
-      'When this process of the service was first asked about it while it was pending, since its start. It was sent earlier',
+      'When this process of the service was first asked about it while it was pending, since its start. It was sent ' +
+        'earlier',
     ),
     heldBy: z
       .array(z.enum(['nonceUsed', 'nonceGap', 'feeBelowFloor', 'feeTooLow', 'balanceTooLow']))
       .nullable()
       .meta({
         description:
-          'What keeps it out of the next block: another transaction has its nonce, so it is never mined; lower nonces of the sender come first; its maxFeePerGas is below the chain’s lowest fee, or below the next base fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see unknownReason',
+          'What keeps it out of the next block: another transaction has its nonce, so it is never mined; lower ' +
+          'nonces of the sender come first; its maxFeePerGas is below the chain’s lowest fee, or below the next base ' +
+          'fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see ' +
+          'unknownReason',
       }),
     unknownReason: z.string().nullable().meta({ description: 'Why what keeps it is not known; null when it is' }),
     accountNonce: z.int().nonnegative().nullable().meta({
@@ -115,7 +119,9 @@ const side = (description: string) =>
       token: addressField('The token')
         .nullable()
         .meta({
-          description: `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows it`,
+          description:
+            `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows ` +
+            'it',
         }),
       symbol: z.string().nullable().meta({ description: 'As the contract says, not proof of anything' }),
       decimals: z.int().nullable().meta({ description: 'null when unknown' }),
@@ -134,10 +140,14 @@ const swapField = z.strictObject({
   family: z
     .enum(['v2', 'v3', 'v4'])
     .meta({ description: 'Of which Uniswap version the event is; Slipstream pools emit v3’s' }),
-  venue: z.string().nullable().meta({
-    description:
-      'Where it was traded, for a collected pool or a known contract; null: anyone can make a contract that emits such events',
-  }),
+  venue: z
+    .string()
+    .nullable()
+    .meta({
+      description:
+        'Where it was traded, for a collected pool or a known contract; null: anyone can make a contract that emits ' +
+        'such events',
+    }),
   sold: side('What the pool got'),
   bought: side('What the pool gave'),
   logIndex: z.int().nonnegative().meta({ description: 'Position of the log in its block' }),
@@ -262,7 +272,8 @@ const txFields = z.strictObject({
   status: z.enum(['pending', 'success', 'reverted']),
   final: z.boolean().meta({
     description:
-      'true once it is in a block; Arc’s blocks are final. false while pending: it may still succeed, revert, be replaced or be dropped, so ask again before relying on it',
+      'true once it is in a block; Arc’s blocks are final. false while pending: it may still succeed, revert, be ' +
+      'replaced or be dropped, so ask again before relying on it',
   }),
   block: z.int().nullable().meta({ description: 'null while pending' }),
   at: atField('Time of the block').nullable().meta({ description: 'Unix seconds of the block; null while pending' }),
@@ -315,11 +326,14 @@ const txFields = z.strictObject({
   feeWei: bigInteger('The same, exact, in 10^-18 USDC').nullable(),
   transfers: z.array(transferField).meta({
     description:
-      "Every ERC-20 movement, each once: where Arc logs one USDC movement twice, the token's own log is listed. ERC-721 is left out",
+      "Every ERC-20 movement, each once: where Arc logs one USDC movement twice, the token's own log is listed. " +
+      'ERC-721 is left out',
   }),
   transfersTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_TRANSFERS} listed` }),
   swaps: z.array(swapField).meta({
-    description: `Exchanges in pools, by their Swap events (Uniswap v2, v3, v4 and alike). A token of ${ARC_SYSTEM_ADDRESS} is native USDC`,
+    description:
+      `Exchanges in pools, by their Swap events (Uniswap v2, v3, v4 and alike). A token of ${ARC_SYSTEM_ADDRESS} is ` +
+      'native USDC',
   }),
   swapsTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_SWAPS} listed` }),
   pending: pendingField,
@@ -383,7 +397,8 @@ export const chainTx = defineEndpoint({
   priceUsd: '0.003',
   label: 'Transaction',
   summary:
-    'Status, sender, recipient, method, nonce, gas price and fee in USDC of a transaction, every ERC-20 transfer and swap with symbols and human-readable amounts, and what keeps a pending one.',
+    'Status, sender, recipient, method, nonce, gas price and fee in USDC of a transaction, every ERC-20 transfer and ' +
+    'swap with symbols and human-readable amounts, and what keeps a pending one.',
   params: z.object({ hash: hashParam('The transaction hash') }),
   result: txFields,
   example: { params: { hash: EXAMPLE_TX.hash }, result: EXAMPLE_TX },

@@ -26,7 +26,8 @@ const RETRY_SECONDS = 3600;
 
 const growthField = (days: number) =>
   percentField(
-    `A year's growth at the pace from the newest round at least ${days} days older than the last one: (last / earlier)^(365 / days between the two) - 1; null when the history is too short`,
+    `A year's growth at the pace from the newest round at least ${days} days older than the last one: (last / ` +
+      'earlier)^(365 / days between the two) - 1; null when the history is too short',
   ).nullable();
 
 const oldGrowth = percentField('The same, under its old name').nullable();
@@ -71,7 +72,8 @@ export const chainUsyc = defineEndpoint({
   priceUsd: '0.001',
   label: 'USYC price',
   summary:
-    'Price of USYC by its oracle on the chain, its annualised growth over 7 and 30 days, the supply on the chain and the history of rounds, read at the latest block.',
+    'Price of USYC by its oracle on the chain, its annualised growth over 7 and 30 days, the supply on the chain and ' +
+    'the history of rounds, read at the latest block.',
   params: z.object({}),
   result,
   example: {

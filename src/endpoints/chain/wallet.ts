@@ -46,10 +46,12 @@ const NO_METADATA = { field: 'balances', reason: 'no node gave symbols and decim
 
 /** Where the two balances are one, as on Arc. */
 const NATIVE_NOTE =
-  'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. Never add both.';
+  'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. ' +
+  'Never add both.';
 /** Where they differ by more than the digits that the ERC-20 face cuts, as on the local network of the demo. */
 const APART_NOTE =
-  'nativeUsdc and usdc are two balances on this chain, unlike on Arc: nativeUsdc pays for gas, usdc is what transfers of the USDC contract move.';
+  'nativeUsdc and usdc are two balances on this chain, unlike on Arc: nativeUsdc pays for gas, usdc is what ' +
+  'transfers of the USDC contract move.';
 /** Base units of the native currency in one of the ERC-20 face. */
 const NATIVE_PER_UNIT = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
 
@@ -66,14 +68,20 @@ const balancesField = z
       balanceRaw: bigInteger('In base units')
         .nullable()
         .meta({ description: 'In base units; null when the contract does not answer' }),
-      lastMovedAt: atField('The newest collected transfer that moved it to or from the account').nullable().meta({
-        description:
-          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not collected, such as USDC, which `missing` names',
-      }),
+      lastMovedAt: atField('The newest collected transfer that moved it to or from the account')
+        .nullable()
+        .meta({
+          description:
+            'Unix seconds of the newest collected transfer that moved the token to or from the account; null without ' +
+            'one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not ' +
+            'collected, such as USDC, which `missing` names',
+        }),
     }),
   )
   .meta({
-    description: `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at most in all`,
+    description:
+      `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at ` +
+      'most in all',
   });
 
 /** Says that the newest transfers of these tokens are not known. */
@@ -160,7 +168,8 @@ const result = z.strictObject({
   }),
   usdc: usdcField('Balance through the ERC-20 face of USDC (6 decimals)'),
   nativeUsdc: decimal(
-    'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the same money as `usdc`: never add both; `note` says so, or that this chain keeps them apart',
+    'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the ' +
+      'same money as `usdc`: never add both; `note` says so, or that this chain keeps them apart',
   ),
   projectToken: z
     .strictObject({
@@ -188,13 +197,16 @@ const result = z.strictObject({
       ...searchedFields,
       complete: z.boolean().meta({
         description:
-          'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more accounts were active in an hour than this service keeps',
+          'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more ' +
+          'accounts were active in an hour than this service keeps',
       }),
     })
     .nullable()
     .meta({
       description:
-        'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected blocks; first and last are null without one. Transfers that another contract makes are not among them: for the watched tokens see lastMovedAt',
+        'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected ' +
+        'blocks; first and last are null without one. Transfers that another contract makes are not among them: for ' +
+        'the watched tokens see lastMovedAt',
     }),
   missing: missingField,
   asOfBlock,

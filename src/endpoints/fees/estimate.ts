@@ -32,10 +32,14 @@ const current = {
 };
 
 /** How old the figures are. */
-const ageSeconds = z.int().nonnegative().meta({
-  description:
-    'Time since that block by our clock, never negative. While the chain is away the newest collected block is priced, as long as it is at most ten minutes old',
-});
+const ageSeconds = z
+  .int()
+  .nonnegative()
+  .meta({
+    description:
+      'Time since that block by our clock, never negative. While the chain is away the newest collected block is ' +
+      'priced, as long as it is at most ten minutes old',
+  });
 
 /** At most this long after a provider last reported the head: a few polls. */
 const MAX_UNSEEN_MS = 5000;
@@ -43,10 +47,14 @@ const MAX_UNSEEN_MS = 5000;
 const lastHour = z
   .strictObject({
     blocks: z.int().positive().meta({ description: 'How many blocks the percentiles are taken over' }),
-    seconds: z.int().nonnegative().meta({
-      description:
-        'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector has the whole hour',
-    }),
+    seconds: z
+      .int()
+      .nonnegative()
+      .meta({
+        description:
+          'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector ' +
+          'has the whole hour',
+      }),
     percentiles: z.array(
       z.strictObject({
         percentile: z.int(),
@@ -74,7 +82,8 @@ export const feesEstimatePaid = defineEndpoint({
   priceUsd: '0.0005',
   label: 'Fee estimate, next block',
   summary:
-    'Cost in USDC of a transaction with the given gas at the current and the next base fee, with the percentiles of the last hour.',
+    'Cost in USDC of a transaction with the given gas at the current and the next base fee, with the percentiles of ' +
+    'the last hour.',
   freeSummary: '/v1/fees/estimate',
   params,
   result: z.strictObject({

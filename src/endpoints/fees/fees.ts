@@ -40,7 +40,8 @@ const ERC20_GAS = 51_000;
 
 const DETAIL = paidDetail(
   feesForecast,
-  'the band of 24 hours, the utilisation trend, an outlook to one hour by the chain’s own fee rule, and the cost of each type of operation',
+  'the band of 24 hours, the utilisation trend, an outlook to one hour by the chain’s own fee rule, and the cost of ' +
+    'each type of operation',
 );
 
 const result = z.strictObject({
@@ -63,7 +64,8 @@ const result = z.strictObject({
     })
     .meta({
       description:
-        'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and with the normal one of `suggested` (null without one)',
+        'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and ' +
+        'with the normal one of `suggested` (null without one)',
     }),
   transferGas: z
     .strictObject({

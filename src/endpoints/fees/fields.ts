@@ -101,7 +101,8 @@ export const suggestedFees = z
   .nullable()
   .meta({
     description:
-      'Fields of a transaction of type 2, by the tips that were paid; null while the next base fee is unknown or no tip was measured',
+      'Fields of a transaction of type 2, by the tips that were paid; null while the next base fee is unknown or no ' +
+      'tip was measured',
   });
 
 /** The tips of this hour of the clock and of the one before it: percentiles in wei a gas; null without a transaction. */

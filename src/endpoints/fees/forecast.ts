@@ -180,12 +180,20 @@ const result = z.strictObject({
       }),
     )
     .meta({
-      description: `Base fees in gwei after ${HORIZON_MINUTES.join(', ')} minutes: the chain's own fee rule run forward from the next block's fee, with the mean use of gas that periods of that length had over the last 24 hours. Horizons of which no whole period was collected are left out`,
+      description:
+        `Base fees in gwei after ${HORIZON_MINUTES.join(', ')} minutes: the chain's own fee rule run forward from ` +
+        "the next block's fee, with the mean use of gas that periods of that length had over the last 24 hours. " +
+        'Horizons of which no whole period was collected are left out',
     }),
-  rule: z.enum(['arc', 'eip1559']).nullable().meta({
-    description:
-      'The rule behind the outlook. arc: use smoothed by a fifth a block, at most 2 % a block towards or away from the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next base fee. null without an outlook',
-  }),
+  rule: z
+    .enum(['arc', 'eip1559'])
+    .nullable()
+    .meta({
+      description:
+        'The rule behind the outlook. arc: use smoothed by a fifth a block, at most 2 % a block towards or away from ' +
+        'the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next base ' +
+        'fee. null without an outlook',
+    }),
   operations,
   freshness,
   source: sourceSchema,
@@ -198,7 +206,8 @@ export const feesForecast = defineEndpoint({
   priceUsd: '0.001',
   label: 'Fee forecast',
   summary:
-    'Base fee now and in the next block, the 24-hour band, the utilisation trend, an outlook by the chain’s own fee rule, and the cost of each type of operation.',
+    'Base fee now and in the next block, the 24-hour band, the utilisation trend, an outlook by the chain’s own fee ' +
+    'rule, and the cost of each type of operation.',
   freeSummary: '/v1/fees',
   params: z.object({}),
   result,

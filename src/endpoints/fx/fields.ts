@@ -26,7 +26,8 @@ export const fxParams = z.object({
     .default('EURC')
     .meta({
       description:
-        'The base token, quoted in USDC; letter case does not matter. A symbol that is not watched gets 400 with the list of watched ones',
+        'The base token, quoted in USDC; letter case does not matter. A symbol that is not watched gets 400 with the ' +
+        'list of watched ones',
     }),
 });
 
@@ -146,7 +147,10 @@ const side = (what: string, against: string) =>
         .number()
         .nullable()
         .meta({
-          description: `How much ${against} than at the price of the same pool right before each trade, in hundredths of a percent, by volume: the pool's fee and the price that the trade itself moved. The market's own movement is not in it. null without a measured trade`,
+          description:
+            `How much ${against} than at the price of the same pool right before each trade, in hundredths of a ` +
+            "percent, by volume: the pool's fee and the price that the trade itself moved. The market's own movement " +
+            'is not in it. null without a measured trade',
         }),
     })
     .meta({ description: what });
@@ -178,7 +182,8 @@ export const poolsField = z
           at: atField('Time of that trade'),
           depth10BpsUsdc: usdcField('In USDC').meta({
             description:
-              'USDC that moves the pool’s rate by 0.1 %, by its reserves or by its liquidity at that rate; what lies further from the rate is not known',
+              'USDC that moves the pool’s rate by 0.1 %, by its reserves or by its liquidity at that rate; what lies ' +
+              'further from the rate is not known',
           }),
         })
         .nullable()

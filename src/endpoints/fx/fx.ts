@@ -39,10 +39,15 @@ const E9 = 1_000_000_000n;
 /** Size classes of a trade in USDC, a factor of ten apart: from a card payment to a treasury transfer. */
 const BOUNDS = [100n, 1000n, 10_000n, 100_000n].map((usdc) => usdc * E9);
 
-const deviation = z.number().nullable().meta({
-  description:
-    "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC moved - base moved x vwap| by the sum of base moved x vwap. It grows with the market's own movement within the window",
-});
+const deviation = z
+  .number()
+  .nullable()
+  .meta({
+    description:
+      "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC " +
+      "moved - base moved x vwap| by the sum of base moved x vwap. It grows with the market's own movement within the " +
+      'window',
+  });
 
 const result = z.strictObject({
   symbol: z.string(),
@@ -92,7 +97,8 @@ export const fxExecution = defineEndpoint({
   priceUsd: '0.001',
   label: 'Execution quality',
   summary:
-    'Volume-weighted rate and range, what buys and sells of each size cost against their pool’s price, and the venues and pools where a watched token traded against USDC.',
+    'Volume-weighted rate and range, what buys and sells of each size cost against their pool’s price, and the ' +
+    'venues and pools where a watched token traded against USDC.',
   freeSummary: '/v1/fx',
   params: fxParams,
   result,

@@ -49,7 +49,8 @@ export const dependentsField = z
   .nullable()
   .meta({
     description:
-      'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not this version yet, or see `missing`',
+      'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not ' +
+      'this version yet, or see `missing`',
   });
 
 /** The same as an answer shows it. */

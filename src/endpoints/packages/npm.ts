@@ -72,7 +72,8 @@ export const packagesNpm = defineEndpoint({
   priceUsd: '0.002',
   label: 'npm package',
   summary:
-    'Latest version of an npm package: date, licence, downloads, dependencies, deprecation, advisories with severity, dependents, size and provenance.',
+    'Latest version of an npm package: date, licence, downloads, dependencies, deprecation, advisories with ' +
+    'severity, dependents, size and provenance.',
   params: z.object({ name: packageNameParam('npm', 'The package, scoped or not; letter case matters') }),
   result,
   example: {

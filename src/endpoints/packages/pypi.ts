@@ -88,7 +88,8 @@ const result = z.strictObject({
   yanked: z.boolean().meta({ description: 'true: withdrawn by its author, not to be installed anew' }),
   advisories: z.array(releaseAdvisory).meta({
     description:
-      'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. Withdrawn ones are left out',
+      'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. ' +
+      'Withdrawn ones are left out',
   }),
   advisoryCount: z.int().nonnegative().meta({ description: 'How many there are' }),
   summary: authorText('One line of the author'),
@@ -118,7 +119,8 @@ export const packagesPypi = defineEndpoint({
   priceUsd: '0.002',
   label: 'PyPI package',
   summary:
-    'Latest release of a PyPI project: Python requirement, licence, dependencies, advisories with severity, dependents, files and provenance.',
+    'Latest release of a PyPI project: Python requirement, licence, dependencies, advisories with severity, ' +
+    'dependents, files and provenance.',
   params: z.object({ name: packageNameParam('pypi', 'The project, in any of its spellings (PEP 503)') }),
   result,
   example: {

@@ -30,7 +30,9 @@ const advisory = z.strictObject({
   severity: severityField,
   affected,
   affectedVersions: z.array(z.string()).meta({
-    description: `Affected versions that the database lists one by one, at most ${MAX_VERSIONS}; for one version that one, if it is listed`,
+    description:
+      `Affected versions that the database lists one by one, at most ${MAX_VERSIONS}; for one version that one, if ` +
+      'it is listed',
   }),
   fixedIn: z.array(z.string()).meta({
     description:
@@ -62,17 +64,22 @@ const result = z.strictObject({
   ecosystem: z.enum(NAMES),
   name: z.string().meta({ description: 'In the spelling under which advisories are filed' }),
   version: z.string().nullable().meta({ description: 'null: every published version' }),
-  known: z.boolean().nullable().meta({
-    description:
-      'true: the registry lists the package (and the version, where one is given), or an advisory names it; what neither has is 404. null: no registry lists it, as with releases of the Go language itself',
-  }),
+  known: z
+    .boolean()
+    .nullable()
+    .meta({
+      description:
+        'true: the registry lists the package (and the version, where one is given), or an advisory names it; what ' +
+        'neither has is 404. null: no registry lists it, as with releases of the Go language itself',
+    }),
   listed: z.boolean().nullable().meta({
     description: 'Whether the registry lists it now; false: it was removed, as malicious packages are. null: as known',
   }),
   count: z.int().nonnegative().meta({ description: 'How many advisories there are' }),
   advisories: z.array(advisory).meta({
     description:
-      'Each vulnerability once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious packages',
+      'Each vulnerability once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious ' +
+      'packages',
   }),
   source: sourceSchema,
 });
@@ -84,7 +91,8 @@ export const packagesVulns = defineEndpoint({
   priceUsd: '0.004',
   label: 'Package vulnerabilities',
   summary:
-    'Advisories for a package or one version of it, with severity, affected and fixing versions, in eight ecosystems. What does not exist is 404.',
+    'Advisories for a package or one version of it, with severity, affected and fixing versions, in eight ' +
+    'ecosystems. What does not exist is 404.',
   params: params.check(({ value, issues }) => {
     for (const { path, message } of readQuestion(value).errors) {
       issues.push({ code: 'custom', path: [path], message, input: value });
