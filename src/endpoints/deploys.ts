@@ -6,7 +6,17 @@ import { DeployKinds } from '../collector/store/rows.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
-import { addressField, addressParam, atField, detailField, hashField, paidDetail } from './fields.ts';
+import {
+  addressField,
+  addressParam,
+  atField,
+  countField,
+  countOrNull,
+  detailField,
+  hashField,
+  paidDetail,
+  textOrNull,
+} from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
@@ -24,15 +34,11 @@ const deployField = z.strictObject({
   transaction: hashField('The transaction that created it'),
   block: z.int().nonnegative(),
   at: atField('Time of the block'),
-  codeBytes: z.int().nonnegative().nullable().meta({ description: 'Length of its code; null until it was read' }),
-  label: z
-    .string()
-    .nullable()
-    .meta({
-      description:
-        'What it seems to be: a known contract, the target of a proxy (EIP-1167, EIP-1967), the symbol it answers with ' +
-        '(not proof of anything), another contract with the same code',
-    }),
+  codeBytes: countOrNull('Length of its code; null until it was read'),
+  label: textOrNull(
+    'What it seems to be: a known contract, the target of a proxy (EIP-1167, EIP-1967), the symbol it answers with ' +
+      '(not proof of anything), another contract with the same code',
+  ),
 });
 
 const DEPLOYS_NOTE =
@@ -69,9 +75,7 @@ const deployDetailField = deployField.extend({
   codeHash: hashField('keccak-256 of its code')
     .nullable()
     .meta({ description: 'keccak-256 of its code; null until it was read, and without code' }),
-  sameCodeOthers: z.int().nonnegative().nullable().meta({
-    description: 'How many other collected contracts have exactly this code; null without codeHash',
-  }),
+  sameCodeOthers: countOrNull('How many other collected contracts have exactly this code; null without codeHash'),
 });
 
 /** Converts stored rows into the published shape. Each code is counted once, so that a page costs at most one walk through its index. */
@@ -150,13 +154,10 @@ export const deploysHistory = defineEndpoint({
   }),
   result: z.strictObject({
     deploys: z.array(deployDetailField).meta({ description: DEPLOYS_NOTE }),
-    nextCursor: z
-      .string()
-      .nullable()
-      .meta({ description: 'The cursor of the next page; null: nothing older is collected' }),
+    nextCursor: textOrNull('The cursor of the next page; null: nothing older is collected'),
     completeSince: z
       .strictObject({
-        block: z.int().nonnegative().meta({ description: 'Number of the block' }),
+        block: countField('Number of the block'),
         at: atField('Time of the block'),
       })
       .nullable()
@@ -165,8 +166,8 @@ export const deploysHistory = defineEndpoint({
       .array(
         z.strictObject({
           at: atField('Beginning of the hour'),
-          deploys: z.int().nonnegative().meta({ description: 'Contracts that were created' }),
-          deployers: z.int().nonnegative().meta({ description: 'Distinct accounts that created one' }),
+          deploys: countField('Contracts that were created'),
+          deployers: countField('Distinct accounts that created one'),
         }),
       )
       .meta({

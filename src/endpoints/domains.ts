@@ -5,13 +5,13 @@ import { sourceSchema } from '../lib/service.ts';
 import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
 import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
 import type { RdapAnswer } from '../upstream/domains/rdap.ts';
-import { atField } from './fields.ts';
+import { atField, countField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 const KNOWN = Object.keys(DNS_TYPES) as DnsType[];
 const DEFAULT = 'A,AAAA,CNAME,MX,TXT,NS';
 
-const ttl = z.int().nonnegative().meta({ description: 'Seconds for which it may still be kept' });
+const ttl = countField('Seconds for which it may still be kept');
 const name = (description: string) => z.string().meta({ description });
 const seconds = z.int().nonnegative();
 
@@ -130,7 +130,6 @@ function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records
   return copy;
 }
 
-const text = (description: string) => z.string().nullable().meta({ description });
 const time = (description: string) => atField(description).nullable();
 
 const result = z.strictObject({
@@ -148,8 +147,8 @@ const result = z.strictObject({
   }),
   registrar: z
     .strictObject({
-      name: text('null when withheld'),
-      ianaId: text('Number given by IANA, as text; null when it has none'),
+      name: textOrNull('null when withheld'),
+      ianaId: textOrNull('Number given by IANA, as text; null when it has none'),
     })
     .nullable(),
   createdAt: time('Registration'),

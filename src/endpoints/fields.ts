@@ -7,6 +7,21 @@ import { hasFittingCase } from '../lib/secp256k1.ts';
 import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
 
+/** A count, a size or another whole number that is never negative. */
+export function countField(description: string) {
+  return z.int().nonnegative().meta({ description });
+}
+
+/** Such a number, or null. The description says when. */
+export function countOrNull(description: string) {
+  return z.int().nonnegative().nullable().meta({ description });
+}
+
+/** A text, or null. The description says when. */
+export function textOrNull(description: string) {
+  return z.string().nullable().meta({ description });
+}
+
 /** An exact amount as digits, with a fraction when it has one. Never a float. */
 export function decimal(description: string) {
   return z
@@ -56,14 +71,11 @@ export function hashField(description: string) {
 
 /** Unix seconds. */
 export function atField(description: string) {
-  return z
-    .int()
-    .nonnegative()
-    .meta({ description: `${description}, in Unix seconds` });
+  return countField(`${description}, in Unix seconds`);
 }
 
 /** The block at which every figure of a live answer was read. */
-export const asOfBlock = z.int().nonnegative().meta({ description: 'The block at which the answer was read' });
+export const asOfBlock = countField('The block at which the answer was read');
 
 /**
  * An address in the query: in lower case, in upper case, or with EIP-55's checksum, which must be right. It is parsed to lower case, so that equal

@@ -3,6 +3,7 @@ import type { CollectorStatus } from '../collector/store/facts.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
+import { countOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 /** The sources of every answer from collected data. */
@@ -17,12 +18,8 @@ export const untilWritten = ({ reads }: Pick<Sources, 'reads'>): number => reads
 /** The collector's position, and how far it is behind the chain. */
 export const freshness = z
   .strictObject({
-    head: z
-      .int()
-      .nonnegative()
-      .nullable()
-      .meta({ description: 'The newest block of the chain, as a provider last reported it' }),
-    collected: z.int().nonnegative().nullable().meta({ description: 'The newest block that was read' }),
+    head: countOrNull('The newest block of the chain, as a provider last reported it'),
+    collected: countOrNull('The newest block that was read'),
     lagBlocks: z.int().nullable().meta({ description: 'Blocks between the two' }),
     lagSeconds: z
       .int()

@@ -5,7 +5,7 @@ import { Unavailable } from '../errors.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
-import { addressField, atField, percentField, percentOf, usdcField } from './fields.ts';
+import { addressField, atField, countField, countOrNull, percentField, percentOf, usdcField } from './fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {
   fxUnits,
@@ -38,11 +38,11 @@ const pair = z.strictObject({
     .strictObject({ rate, at: atField('Time of its block') })
     .nullable()
     .meta({ description: 'The newest executed trade that counts; null when none is stored' }),
-  ageSeconds: z.int().nonnegative().nullable().meta({ description: 'Time since that trade; null without one' }),
+  ageSeconds: countOrNull('Time since that trade; null without one'),
   vwap1h: nullableRate('Volume-weighted rate of the last hour: all USDC by all base tokens'),
   low1h: nullableRate('Lowest rate of a trade of the hour'),
   high1h: nullableRate('Highest rate of a trade of the hour'),
-  trades1h: z.int().nonnegative().meta({ description: 'Trades of the hour that count: no dust, no outliers' }),
+  trades1h: countField('Trades of the hour that count: no dust, no outliers'),
   volumeUsdc1h: usdcField('USDC traded in the hour'),
   complete1h: z.boolean().meta({ description: 'Whether every block of the hour was searched for trades' }),
   change24hPercent: percentField(
@@ -137,7 +137,7 @@ export const marketField = z
     symbol: z.string().meta({ description: 'As this service lists it' }),
     ...fxUnits,
     last: lastTrade,
-    ageSeconds: z.int().nonnegative().nullable().meta({ description: 'Time since that trade; null without one' }),
+    ageSeconds: countOrNull('Time since that trade; null without one'),
     window: windowField.meta({ description: 'Executed trades of the 24 hours up to the newest collected block' }),
     change24hPercent: percentField(
       'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks ' +

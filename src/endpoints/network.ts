@@ -4,7 +4,7 @@ import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
-import { asOfBlock, atField, chainSource, hashField } from './fields.ts';
+import { asOfBlock, atField, chainSource, countField, countOrNull, hashField } from './fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -39,14 +39,12 @@ const networkResult = z.strictObject({
       number: z.int().nonnegative(),
       hash: hashField('Hash of the newest block'),
       at: atField('Time of the newest block'),
-      ageSeconds: z.int().nonnegative().meta({ description: 'Seconds since that time by our clock, never negative' }),
+      ageSeconds: countField('Seconds since that time by our clock, never negative'),
     })
     .meta({
       description: 'The newest block; while the chain does not answer the newest that a provider reported before',
     }),
-  blocksCollected: z.int().nonnegative().meta({
-    description: 'Blocks that the collector has read whole, those included that it keeps as hourly sums',
-  }),
+  blocksCollected: countField('Blocks that the collector has read whole, those included that it keeps as hourly sums'),
   firstCollected: z
     .int()
     .nullable()
@@ -201,21 +199,19 @@ function rounded(value: number): number {
   return Math.round(value * 1000) / 1000;
 }
 
-const count = (description: string) => z.int().nonnegative().meta({ description });
-
 const activityResult = z.strictObject({
   hours: z
     .array(
       z.strictObject({
         at: atField('Beginning of the hour'),
-        blocks: count('Blocks whose transactions were counted'),
-        transactions: count('Transactions in them'),
+        blocks: countField('Blocks whose transactions were counted'),
+        transactions: countField('Transactions in them'),
         operations: z
           .strictObject({
-            deploy: count('Without a recipient'),
-            nativeTransfer: count('Without input'),
-            tokenTransfer: count('Calls of a transfer of ERC-20 or EIP-3009'),
-            contractCall: count('All others'),
+            deploy: countField('Without a recipient'),
+            nativeTransfer: countField('Without input'),
+            tokenTransfer: countField('Calls of a transfer of ERC-20 or EIP-3009'),
+            contractCall: countField('All others'),
           })
           .meta({ description: 'The transactions by what they do, as their own fields show it' }),
         complete: z.boolean().meta({ description: 'true: the hour is over and every block of it was counted' }),
@@ -278,8 +274,6 @@ export const activity = defineEndpoint({
   },
 });
 
-const seconds = (description: string) => z.int().nonnegative().nullable().meta({ description });
-
 const healthResult = z.strictObject({
   status: z.enum(['ok', 'stalled', 'lagging']).meta({
     description:
@@ -292,8 +286,8 @@ const healthResult = z.strictObject({
     lagSeconds: z.int().nonnegative(),
   }),
   readings: z.strictObject({
-    headMovedSecondsAgo: seconds('Since a provider showed a higher block than before; null before the first'),
-    headCheckedSecondsAgo: seconds('Since a provider last answered; null before the first in this run'),
+    headMovedSecondsAgo: countOrNull('Since a provider showed a higher block than before; null before the first'),
+    headCheckedSecondsAgo: countOrNull('Since a provider last answered; null before the first in this run'),
     lagBlocks: z.int().nullable().meta({ description: 'As in freshness' }),
     lagSeconds: z.int().nullable().meta({ description: 'As in freshness' }),
     windowCollectedShare: z.number().meta({

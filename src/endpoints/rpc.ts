@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { atField, detailField, paidDetail, percentOf, percentOfAllField } from './fields.ts';
+import { atField, countField, countOrNull, detailField, paidDetail, percentOf, percentOfAllField } from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
@@ -40,13 +40,13 @@ function availability(span: string) {
   return z
     .strictObject({
       availablePercent: percentOfAllField('Probes that were answered, in percent of all'),
-      probes: count.meta({ description: 'How many were made, which is fewer when the service did not run' }),
+      probes: countField('How many were made, which is fewer when the service did not run'),
     })
     .meta({ description: `Over the last ${span}; null without any probe` });
 }
 
 const rpcHealthResult = z.strictObject({
-  windowSeconds: count.meta({ description: 'Over which time the figures are taken' }),
+  windowSeconds: countField('Over which time the figures are taken'),
   endpoints: z.array(
     z.strictObject({
       ...endpointName,
@@ -76,9 +76,7 @@ const rpcHealthResult = z.strictObject({
       last24Hours: availability('24 hours'),
     }),
   ),
-  laggingAfterBlocks: count.meta({
-    description: 'An endpoint is lagging when its head is more blocks than this behind the best one',
-  }),
+  laggingAfterBlocks: countField('An endpoint is lagging when its head is more blocks than this behind the best one'),
   freshness,
   source: sourceSchema,
 });
@@ -197,15 +195,10 @@ const rpcResult = z.strictObject({
       z.strictObject({
         ...endpointName,
         latencyMs: z.number().nullable().meta({ description: 'Of the last answer; null when there was none' }),
-        headLagBlocks: z
-          .int()
-          .nonnegative()
-          .nullable()
-          .meta({
-            description:
-              'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
-              'apart, in which a block may come',
-          }),
+        headLagBlocks: countOrNull(
+          'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
+            'apart, in which a block may come',
+        ),
         ok: z.boolean().nullable().meta({ description: 'Whether the last probe was answered; null before the first' }),
         checkedAt: atField('Time of that probe').nullable(),
       }),

@@ -6,7 +6,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { SelfTestRun } from '../store/ports/selftest.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
-import { atField, hashField } from './fields.ts';
+import { atField, countOrNull, hashField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 /** A day of hourly runs. */
@@ -28,11 +28,7 @@ const run = {
       'The call was answered, the chain holds exactly its payment, and the call that must fail without charging cost ' +
       'nothing',
   }),
-  latencyMs: z
-    .int()
-    .nonnegative()
-    .nullable()
-    .meta({ description: 'The whole paid call, the 402 and the settlement included; null when it was not answered' }),
+  latencyMs: countOrNull('The whole paid call, the 402 and the settlement included; null when it was not answered'),
   transaction: hashField('The settlement of the paid call').nullable(),
 };
 
@@ -52,10 +48,7 @@ const result = z.strictObject({
           .boolean()
           .nullable()
           .meta({ description: 'The failing call cost nothing; null when that could not be seen' }),
-        reason: z
-          .string()
-          .nullable()
-          .meta({ description: 'Why the run was not ok, as a short code; null when it was' }),
+        reason: textOrNull('Why the run was not ok, as a short code; null when it was'),
       }),
     )
     .meta({ description: `The last ${RECENT} runs, newest first` }),

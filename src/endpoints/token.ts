@@ -5,7 +5,7 @@ import type { TokenEvent } from '../collector/store/token-events.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { formatUnits } from '../lib/units.ts';
 import { DAY_SECONDS } from './fees/fields.ts';
-import { addressField, atField, decimal, hashField, usdcField } from './fields.ts';
+import { addressField, atField, countField, decimal, hashField, textOrNull, usdcField } from './fields.ts';
 import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
 import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
 import type { Sources } from './sources.ts';
@@ -24,7 +24,7 @@ const NOTES = {
 
 const sinceField = z
   .strictObject({
-    block: z.int().nonnegative().meta({ description: 'The first block that was searched' }),
+    block: countField('The first block that was searched'),
     at: atField('Its time, or its hour once older than the retention').nullable(),
   })
   .nullable()
@@ -34,7 +34,7 @@ const result = z.strictObject({
   token: z
     .strictObject({
       address: addressField('The contract'),
-      symbol: z.string().nullable().meta({ description: 'As the contract says; null when it says none' }),
+      symbol: textOrNull('As the contract says; null when it says none'),
       decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
     })
     .nullable()
@@ -43,7 +43,7 @@ const result = z.strictObject({
     .strictObject({
       total: decimal('In whole tokens').nullable(),
       last24h: decimal('In whole tokens').nullable(),
-      unit: z.string().nullable().meta({ description: 'The unit of both: the token’s symbol; null when it says none' }),
+      unit: textOrNull('The unit of both: the token’s symbol; null when it says none'),
       events: z.int().nonnegative(),
       since: sinceField,
     })
@@ -56,7 +56,7 @@ const result = z.strictObject({
     .strictObject({
       totalUsdc: usdcField('In USDC'),
       last24hUsdc: usdcField('In USDC'),
-      recipients: z.int().nonnegative().meta({ description: 'Distinct accounts' }),
+      recipients: countField('Distinct accounts'),
       since: sinceField,
     })
     .nullable()
@@ -68,7 +68,7 @@ const result = z.strictObject({
       z.strictObject({
         kind: z.enum(['burn', 'payout']),
         amount: decimal('Whole tokens of a burn, USDC of a payout').nullable(),
-        unit: z.string().nullable().meta({ description: 'USDC, or the token’s symbol' }),
+        unit: textOrNull('USDC, or the token’s symbol'),
         account: addressField('Who burned, or who was paid'),
         block: z.int().nonnegative(),
         at: atField('Time of the block'),
@@ -76,7 +76,7 @@ const result = z.strictObject({
       }),
     )
     .meta({ description: `The last ${RECENT} burns and payouts, newest first` }),
-  note: z.string().nullable().meta({ description: 'What is not configured; null when everything is' }),
+  note: textOrNull('What is not configured; null when everything is'),
   freshness,
   source: sourceSchema,
 });

@@ -5,7 +5,7 @@ import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
-import { atField, gatherParts, missingField } from './fields.ts';
+import { atField, countField, countOrNull, gatherParts, missingField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 /** The licence of Wikipedia's text; images have their own. */
@@ -54,10 +54,7 @@ const licenceFields = {
 const langField = z.string().meta({ description: 'Language edition' });
 const articleUrlField = z.string().meta({ description: 'The article, for people' });
 
-const descriptionField = z
-  .string()
-  .nullable()
-  .meta({ description: 'What it is, in a few words; null when the page has none' });
+const descriptionField = textOrNull('What it is, in a few words; null when the page has none');
 
 const thumbnailField = z
   .strictObject({
@@ -138,8 +135,8 @@ export const wikiSearch = defineEndpoint({
       .array(
         z.strictObject({
           title: z.string(),
-          description: z.string().nullable().meta({ description: 'A few words on what it is; null when it has none' }),
-          excerpt: z.string().nullable().meta({ description: 'Plain text around the match' }),
+          description: textOrNull('A few words on what it is; null when it has none'),
+          excerpt: textOrNull('Plain text around the match'),
           thumbnail: thumbnailField,
           url: articleUrlField,
         }),
@@ -200,13 +197,13 @@ export const wikiSummary = defineEndpoint({
   result: z.strictObject({
     title: z.string().meta({ description: 'Title of the article, after redirects' }),
     lang: langField,
-    summary: z.string().nullable().meta({ description: 'Plain text; null when the page has none' }),
+    summary: textOrNull('Plain text; null when the page has none'),
     image: z
       .strictObject({
         url: z.string().meta({ description: 'In the size that Wikipedia shows' }),
         width: z.int().meta({ description: 'In pixels' }),
         height: z.int().meta({ description: 'In pixels' }),
-        originalUrl: z.string().nullable().meta({ description: 'In full size' }),
+        originalUrl: textOrNull('In full size'),
       })
       .nullable()
       .meta({ description: 'Its licence is its own: see its page on Wikipedia' }),
@@ -267,8 +264,6 @@ const MAX_CHARACTERS = 20_000;
 /** More characters than any article has: the longest pages have two million bytes. */
 const MAX_OFFSET = 5_000_000;
 
-const count = z.int().nonnegative();
-
 const offsetParam = integerParam({
   min: 0,
   max: MAX_OFFSET,
@@ -296,11 +291,11 @@ export const wikiArticle = defineEndpoint({
         `Plain text, at most ${MAX_CHARACTERS} characters, headings on lines of their own; tables, formulas and ` +
         'references are not in it',
     }),
-    characters: z.int().nonnegative().meta({ description: 'How many characters `text` has' }),
+    characters: countField('How many characters `text` has'),
     truncated: z.boolean().meta({ description: 'true when the article goes on' }),
-    offset: count.meta({ description: 'How many characters of the article come before `text`' }),
-    nextOffset: count.nullable().meta({ description: 'The `offset` with which the article goes on; null at its end' }),
-    totalCharacters: count.meta({ description: 'How many characters the article has' }),
+    offset: countField('How many characters of the article come before `text`'),
+    nextOffset: countOrNull('The `offset` with which the article goes on; null at its end'),
+    totalCharacters: countField('How many characters the article has'),
     updatedAt: atField('Newest edit').nullable(),
     disambiguation: disambiguationField,
     description: descriptionField,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Proxy as ChainProxy, knownContract } from '../../chain/contracts.ts';
 import type { AccountActivity } from '../../collector/store/accounts.ts';
 import type { ContractCreation } from '../../collector/store/deploys.ts';
-import { addressField, atField, hashField } from '../fields.ts';
+import { addressField, atField, hashField, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
 /** A block and its time. */
@@ -16,14 +16,10 @@ export const searchedFields = {
 };
 
 /** What an account is called. */
-export const labelField = z
-  .string()
-  .nullable()
-  .meta({
-    description:
-      'What it is known as: the name of a known contract, else what a contract that was created within the collected ' +
-      'blocks seemed to be (not proof of anything); null for any other account',
-  });
+export const labelField = textOrNull(
+  'What it is known as: the name of a known contract, else what a contract that was created within the collected ' +
+    'blocks seemed to be (not proof of anything); null for any other account',
+);
 
 /** Whose code an account runs. */
 export const proxyField = z

@@ -12,9 +12,12 @@ import {
   asOfBlock,
   bigInteger,
   chainSource,
+  countField,
+  countOrNull,
   decimal,
   missingField,
   missingWhen,
+  textOrNull,
 } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, freshnessOf } from '../freshness.ts';
 import { EXAMPLE_FX, EXAMPLE_POOL } from '../fx/fields.ts';
@@ -33,22 +36,19 @@ import {
 
 const result = z.strictObject({
   address: addressField('The token contract, in lower case'),
-  name: z
-    .string()
-    .nullable()
-    .meta({ description: 'At most 64 characters, control characters removed; not proof of anything' }),
-  symbol: z.string().nullable().meta({ description: 'As name' }),
+  name: textOrNull('At most 64 characters, control characters removed; not proof of anything'),
+  symbol: textOrNull('As name'),
   decimals: z.int().min(0).max(255).nullable().meta({ description: 'null when the contract does not say' }),
   totalSupply: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
   totalSupplyRaw: bigInteger('In base units'),
-  codeBytes: z.int().nonnegative().nullable().meta({ description: 'Length of its code; null when no node gave it' }),
+  codeBytes: countOrNull('Length of its code; null when no node gave it'),
   label: labelField,
   proxy: proxyField,
   creation: creationField,
   market: marketField,
   holdersSeen: z
     .strictObject({
-      accounts: z.int().nonnegative().meta({ description: 'Distinct accounts' }),
+      accounts: countField('Distinct accounts'),
       ...searchedFields,
       complete: z.boolean().meta({ description: 'false when there are more than this service keeps' }),
     })

@@ -30,11 +30,14 @@ import {
   atField,
   bigInteger,
   chainSource,
+  countField,
+  countOrNull,
   decimal,
   hashField,
   hashParam,
   perGasField,
   showPerGas,
+  textOrNull,
   usdcField,
 } from '../fields.ts';
 import type { Sources } from '../sources.ts';
@@ -59,15 +62,15 @@ const pendingField = z
           'fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see ' +
           'unknownReason',
       }),
-    unknownReason: z.string().nullable().meta({ description: 'Why what keeps it is not known; null when it is' }),
-    accountNonce: z.int().nonnegative().nullable().meta({
-      description: 'Nonce of the next transaction of the sender to be mined; the difference to its own is the gap',
-    }),
+    unknownReason: textOrNull('Why what keeps it is not known; null when it is'),
+    accountNonce: countOrNull(
+      'Nonce of the next transaction of the sender to be mined; the difference to its own is the gap',
+    ),
     nextBaseFee: perGasField('Base fee of the next block').nullable(),
     floorGwei: decimal('In gwei')
       .nullable()
       .meta({ description: 'The lowest base fee of the chain, in gwei; null while unknown' }),
-    asOfBlock: z.int().nonnegative().nullable().meta({ description: 'The block at which this was read' }),
+    asOfBlock: countOrNull('The block at which this was read'),
   })
   .nullable()
   .meta({ description: 'While it is pending: since when it was seen, and what keeps it. null once it is mined' });
@@ -123,7 +126,7 @@ const side = (description: string) =>
             `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows ` +
             'it',
         }),
-      symbol: z.string().nullable().meta({ description: 'As the contract says, not proof of anything' }),
+      symbol: textOrNull('As the contract says, not proof of anything'),
       decimals: z.int().nullable().meta({ description: 'null when unknown' }),
       amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
       amountRaw: bigInteger('In base units'),
@@ -140,17 +143,13 @@ const swapField = z.strictObject({
   family: z
     .enum(['v2', 'v3', 'v4'])
     .meta({ description: 'Of which Uniswap version the event is; Slipstream pools emit v3’s' }),
-  venue: z
-    .string()
-    .nullable()
-    .meta({
-      description:
-        'Where it was traded, for a collected pool or a known contract; null: anyone can make a contract that emits ' +
-        'such events',
-    }),
+  venue: textOrNull(
+    'Where it was traded, for a collected pool or a known contract; null: anyone can make a contract that emits ' +
+      'such events',
+  ),
   sold: side('What the pool got'),
   bought: side('What the pool gave'),
-  logIndex: z.int().nonnegative().meta({ description: 'Position of the log in its block' }),
+  logIndex: countField('Position of the log in its block'),
 });
 
 /** A swap with its pool's tokens, as far as they are known. */
@@ -240,16 +239,13 @@ async function readTokenUnits(
 /** One movement of an ERC-20 token or of native USDC. */
 const transferField = z.strictObject({
   token: addressField(`Emitter of the log; ${ARC_SYSTEM_ADDRESS} is Arc's native USDC (18 decimals)`),
-  symbol: z
-    .string()
-    .nullable()
-    .meta({ description: 'As the contract says, not proof of anything; null when it says none' }),
+  symbol: textOrNull('As the contract says, not proof of anything; null when it says none'),
   decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
   from: addressField('Sender; the zero address when minted'),
   to: addressField('Recipient; the zero address when burned'),
   amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
   amountRaw: bigInteger('In base units'),
-  logIndex: z.int().nonnegative().meta({ description: 'Position of the log in its block' }),
+  logIndex: countField('Position of the log in its block'),
 });
 
 /** Converts a decoded transfer into the published shape. */
@@ -277,15 +273,10 @@ const txFields = z.strictObject({
   }),
   block: z.int().nullable().meta({ description: 'null while pending' }),
   at: atField('Time of the block').nullable().meta({ description: 'Unix seconds of the block; null while pending' }),
-  confirmations: z.int().nonnegative().meta({
-    description: 'Blocks from its own to asOfBlock, both counted; 0 while pending. On Arc one is enough',
-  }),
+  confirmations: countField('Blocks from its own to asOfBlock, both counted; 0 while pending. On Arc one is enough'),
   from: addressField('Sender'),
   to: addressField('Recipient').nullable().meta({ description: 'null when it creates a contract' }),
-  toLabel: z
-    .string()
-    .nullable()
-    .meta({ description: 'Name of the recipient, where it is a contract that we know; null: unknown' }),
+  toLabel: textOrNull('Name of the recipient, where it is a contract that we know; null: unknown'),
   contractCreated: addressField('The new contract').nullable().meta({ description: 'null when it created none' }),
   kind: z.enum(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']).meta({
     description: 'No recipient; no input; input calls a transfer of ERC-20 or EIP-3009; anything else',
@@ -296,19 +287,19 @@ const txFields = z.strictObject({
         .string()
         .regex(/^0x[0-9a-f]{8}$/)
         .meta({ description: 'The first four bytes of its input' }),
-      name: z.string().nullable().meta({ description: 'Of the function; null for one that we do not know' }),
-      signature: z.string().nullable().meta({
-        description: 'Name and types of the function with this selector; a contract may give it another meaning',
-      }),
+      name: textOrNull('Of the function; null for one that we do not know'),
+      signature: textOrNull(
+        'Name and types of the function with this selector; a contract may give it another meaning',
+      ),
     })
     .nullable()
     .meta({
       description: 'The function that it calls; null without one: it deploys, or has less than four bytes of input',
     }),
-  nonce: z.int().nonnegative().meta({ description: 'Its number among the transactions of the sender, from 0' }),
+  nonce: countField('Its number among the transactions of the sender, from 0'),
   valueUsdc: usdcField('Native value sent along, in USDC, rounded to six decimals'),
   valueWei: bigInteger('The same, exact, in 10^-18 USDC'),
-  gasLimit: z.int().nonnegative().meta({ description: 'The most gas that it may use' }),
+  gasLimit: countField('The most gas that it may use'),
   gasUsed: z.int().nullable().meta({ description: 'null while pending' }),
   maxFeePerGas: perGasField('The most that it pays for a unit of gas: its maximum, or its gas price'),
   maxPriorityFeePerGas: perGasField('The tip that it offers')
@@ -337,7 +328,7 @@ const txFields = z.strictObject({
   }),
   swapsTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_SWAPS} listed` }),
   pending: pendingField,
-  explorerUrl: z.string().nullable().meta({ description: 'The transaction at the chain’s explorer; null without one' }),
+  explorerUrl: textOrNull('The transaction at the chain’s explorer; null without one'),
   asOfBlock,
   source: sourceSchema,
 });

@@ -15,10 +15,12 @@ import {
   atField,
   bigInteger,
   chainSource,
+  countField,
   decimal,
   type Missing,
   missingField,
   missingWhen,
+  textOrNull,
   usdcField,
 } from '../fields.ts';
 import type { Sources } from '../sources.ts';
@@ -60,7 +62,7 @@ const balancesField = z
   .array(
     z.strictObject({
       address: addressField('Contract of the token'),
-      symbol: z.string().nullable().meta({ description: 'As the contract says, else as this service lists it' }),
+      symbol: textOrNull('As the contract says, else as this service lists it'),
       decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
       balance: decimal('In whole tokens')
         .nullable()
@@ -174,19 +176,17 @@ const result = z.strictObject({
   projectToken: z
     .strictObject({
       address: addressField('Contract of the token'),
-      symbol: z.string().nullable().meta({ description: 'As the contract says; null when it says none' }),
+      symbol: textOrNull('As the contract says; null when it says none'),
       balance: decimal('In whole tokens').nullable().meta({ description: 'null when the contract does not answer' }),
     })
     .nullable()
     .meta({ description: "Balance of this service's project token; null when none is configured" }),
   note: z.string().meta({ description: 'How usdc and nativeUsdc are related, for a reader without this schema' }),
   balances: balancesField,
-  transactionsSent: z.int().nonnegative().meta({
-    description: 'The account nonce: transactions sent by a wallet, or contracts created by a contract',
-  }),
-  nonce: z.int().nonnegative().meta({ description: 'The same, under its own name: the nonce of its next transaction' }),
+  transactionsSent: countField('The account nonce: transactions sent by a wallet, or contracts created by a contract'),
+  nonce: countField('The same, under its own name: the nonce of its next transaction'),
   isContract: z.boolean().meta({ description: 'Whether `type` is contract' }),
-  codeBytes: z.int().nonnegative().meta({ description: 'Length of its code' }),
+  codeBytes: countField('Length of its code'),
   label: labelField,
   proxy: proxyField,
   creation: creationField,

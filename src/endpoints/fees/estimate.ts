@@ -9,7 +9,16 @@ import { secondsSince } from '../../lib/clock.ts';
 import { countOf, type Histogram, percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
-import { asOfBlock, bigInteger, chainSource, decimal, detailField, paidDetail, usdcField } from '../fields.ts';
+import {
+  asOfBlock,
+  bigInteger,
+  chainSource,
+  countField,
+  decimal,
+  detailField,
+  paidDetail,
+  usdcField,
+} from '../fields.ts';
 import { type Collected, liveOrCollected, provenance } from '../freshness.ts';
 import type { Sources } from '../sources.ts';
 import { costOfGas, floorOf, nextFeeOf, notBelow } from './fields.ts';
@@ -32,14 +41,10 @@ const current = {
 };
 
 /** How old the figures are. */
-const ageSeconds = z
-  .int()
-  .nonnegative()
-  .meta({
-    description:
-      'Time since that block by our clock, never negative. While the chain is away the newest collected block is ' +
-      'priced, as long as it is at most ten minutes old',
-  });
+const ageSeconds = countField(
+  'Time since that block by our clock, never negative. While the chain is away the newest collected block is ' +
+    'priced, as long as it is at most ten minutes old',
+);
 
 /** At most this long after a provider last reported the head: a few polls. */
 const MAX_UNSEEN_MS = 5000;
@@ -47,14 +52,10 @@ const MAX_UNSEEN_MS = 5000;
 const lastHour = z
   .strictObject({
     blocks: z.int().positive().meta({ description: 'How many blocks the percentiles are taken over' }),
-    seconds: z
-      .int()
-      .nonnegative()
-      .meta({
-        description:
-          'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector ' +
-          'has the whole hour',
-      }),
+    seconds: countField(
+      'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector ' +
+        'has the whole hour',
+    ),
     percentiles: z.array(
       z.strictObject({
         percentile: z.int(),

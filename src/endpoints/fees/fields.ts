@@ -4,7 +4,7 @@ import type { CostReads } from '../../collector/store/costs.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { bigInteger, decimal, perGasField, showPerGas } from '../fields.ts';
+import { bigInteger, countField, decimal, perGasField, showPerGas } from '../fields.ts';
 import type { Collected } from '../freshness.ts';
 
 export const DAY_SECONDS = 86_400;
@@ -14,7 +14,7 @@ export const baseFee = z
   .strictObject({
     wei: bigInteger('In wei'),
     gwei: decimal('In gwei, exact'),
-    block: z.int().nonnegative().meta({ description: 'The block that has it' }),
+    block: countField('The block that has it'),
   })
   .meta({ description: 'Base fee of the newest collected block' });
 

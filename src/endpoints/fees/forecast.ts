@@ -7,7 +7,7 @@ import type { ChainReads } from '../../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { atField, decimal, usdcField } from '../fields.ts';
+import { atField, countField, countOrNull, decimal, usdcField } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from '../freshness.ts';
 import {
   baseFee,
@@ -35,7 +35,7 @@ const operations = z
   .array(
     z.strictObject({
       type: z.enum(['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy']),
-      gas: z.int().nonnegative().nullable().meta({ description: 'Median gas used, to three digits' }),
+      gas: countOrNull('Median gas used, to three digits'),
       costUsdc: usdcField('In USDC')
         .nullable()
         .meta({ description: 'That gas at the base fee of now, rounded up; a priority fee comes on top' }),
@@ -43,7 +43,7 @@ const operations = z
         .nullable()
         .meta({ description: 'Median of the fees paid, priority fee included, to three digits' }),
       p95Usdc: usdcField('In USDC').nullable().meta({ description: '95 % paid no more' }),
-      samples: z.int().nonnegative().meta({ description: 'Transactions measured' }),
+      samples: countField('Transactions measured'),
     }),
   )
   .meta({ description: 'Transactions of the last 24 hours by what they do; figures are null where none was measured' });

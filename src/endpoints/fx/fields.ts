@@ -10,7 +10,7 @@ import type {
 } from '../../collector/store/trades.ts';
 import { BadParameter } from '../../errors.ts';
 import { divide, formatDecimal, formatUnits, formatUsdc, USDC_DECIMALS } from '../../lib/units.ts';
-import { addressField, atField, decimal, hashField, usdcField } from '../fields.ts';
+import { addressField, atField, countField, decimal, hashField, usdcField } from '../fields.ts';
 import type { CollectedSettings, WatchedToken } from '../sources.ts';
 
 /** Amounts are collected in 10^-9 of a whole token. */
@@ -50,10 +50,8 @@ const nullableRate = (description: string) =>
 export const windowField = z
   .strictObject({
     minutes: z.int().positive(),
-    trades: z.int().nonnegative().meta({ description: 'Trades that count' }),
-    excluded: z.int().nonnegative().meta({
-      description: 'Trades left out: dust, and rates too far from the running median of their neighbours',
-    }),
+    trades: countField('Trades that count'),
+    excluded: countField('Trades left out: dust, and rates too far from the running median of their neighbours'),
     volumeBase: decimal('Sum in whole base tokens'),
     volumeUsdc: usdcField('Sum in USDC'),
     vwap: nullableRate('Volume-weighted rate: all USDC by all base tokens'),
@@ -142,7 +140,7 @@ const RATE_DIGITS = 8;
 const side = (what: string, against: string) =>
   z
     .strictObject({
-      trades: z.int().nonnegative().meta({ description: 'Measured trades: those before which their pool was seen' }),
+      trades: countField('Measured trades: those before which their pool was seen'),
       costBps: z
         .number()
         .nullable()

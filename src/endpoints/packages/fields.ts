@@ -3,6 +3,7 @@ import { type Source, sourceSchema } from '../../lib/service.ts';
 import type { Dependents } from '../../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
+import { countField, countOrNull, textOrNull } from '../fields.ts';
 
 /** A package name in the query. It is checked by its ecosystem's rules before any source is asked, and parsed to its canonical spelling. */
 export function packageNameParam(ecosystem: EcosystemName, description: string) {
@@ -23,11 +24,6 @@ export function rangesField(description: string) {
   return z.record(z.string(), z.string()).meta({ description });
 }
 
-/** Free text that a package's author wrote. It proves nothing. */
-export function authorText(description: string) {
-  return z.string().nullable().meta({ description });
-}
-
 /** The URL as answers show it, without the credentials and query of a configured base URL. */
 function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
@@ -42,8 +38,8 @@ const count = z.int().nonnegative();
 
 export const dependentsField = z
   .strictObject({
-    direct: count.meta({ description: 'That name it themselves' }),
-    indirect: count.meta({ description: 'That need it through another package' }),
+    direct: countField('That name it themselves'),
+    indirect: countField('That need it through another package'),
     total: count,
   })
   .nullable()
@@ -61,9 +57,9 @@ export function shownDependents(found: Dependents | null) {
 /** More than any release of use has. */
 const MAX_ADVISORIES = 100;
 
-export const advisoryCountField = count.nullable().meta({
-  description: `How many advisories there are; at most ${MAX_ADVISORIES} are listed. null: unknown`,
-});
+export const advisoryCountField = countOrNull(
+  `How many advisories there are; at most ${MAX_ADVISORIES} are listed. null: unknown`,
+);
 
 /** OSV's advisories against one release, newest first, as an answer shows them. */
 export function shownAdvisories({ advisories }: OsvAnswer) {
@@ -101,7 +97,7 @@ export const advisoryNames = {
   aliases: z.array(z.string()).meta({
     description: 'All other ids of the same vulnerability, which is listed once even when several databases have it',
   }),
-  summary: z.string().nullable().meta({ description: 'null when no database gives one' }),
+  summary: textOrNull('null when no database gives one'),
 };
 
 /** How bad a vulnerability is. */
@@ -112,7 +108,7 @@ export const severityField = z.strictObject({
   score: z.number().min(0).max(10).nullable().meta({
     description: 'Of the vector: the base score of CVSS v3, the one score of v4; null: no usable vector',
   }),
-  vector: z.string().nullable().meta({ description: 'CVSS v4 where there is one, else v3' }),
+  vector: textOrNull('CVSS v4 where there is one, else v3'),
 });
 
 export const maliciousField = z

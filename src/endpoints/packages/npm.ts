@@ -2,11 +2,10 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { NotFound } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { atField, gatherParts, missingField } from '../fields.ts';
+import { atField, countOrNull, gatherParts, missingField, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
   advisoryCountField,
-  authorText,
   dependentsField,
   OSV_LICENCE,
   packageNameParam,
@@ -24,26 +23,23 @@ const result = z.strictObject({
   name: z.string(),
   version: z.string().meta({ description: "What the registry's `latest` tag points at; may be a prerelease" }),
   publishedAt: atField('When that version was published').nullable(),
-  licence: z.string().nullable().meta({
-    description: 'SPDX expression where the author wrote one; alternatives of old packages are joined with OR',
-  }),
-  weeklyDownloads: z.int().nonnegative().nullable().meta({
-    description:
-      'Over the last seven days that npm has counted; null when its downloads API counts none, or see `missing`',
-  }),
+  licence: textOrNull('SPDX expression where the author wrote one; alternatives of old packages are joined with OR'),
+  weeklyDownloads: countOrNull(
+    'Over the last seven days that npm has counted; null when its downloads API counts none, or see `missing`',
+  ),
   dependencies: rangesField('What it needs at run time'),
   peerDependencies: rangesField('What it expects its user to install'),
   engines: rangesField('Versions of node and others that it states')
     .nullable()
     .meta({ description: 'null: it states none' }),
-  deprecated: authorText('The message with which the version was deprecated; null: it is not'),
-  description: authorText('One line of the author'),
-  homepage: authorText('As the author wrote it'),
-  repository: authorText('Address of the source code, as the author wrote it'),
+  deprecated: textOrNull('The message with which the version was deprecated; null: it is not'),
+  description: textOrNull('One line of the author'),
+  homepage: textOrNull('As the author wrote it'),
+  repository: textOrNull('Address of the source code, as the author wrote it'),
   projectUrls: projectUrlsField,
-  unpackedSizeBytes: z.int().nonnegative().nullable().meta({ description: 'Of all its files; null: not measured' }),
+  unpackedSizeBytes: countOrNull('Of all its files; null: not measured'),
   fileCount: z.int().nonnegative().nullable(),
-  integrity: z.string().nullable().meta({ description: 'Subresource Integrity of the tarball' }),
+  integrity: textOrNull('Subresource Integrity of the tarball'),
   provenance: z
     .strictObject({
       predicateType: z.string().meta({ description: 'What is attested, for example SLSA provenance' }),

@@ -5,11 +5,10 @@ import { sourceSchema } from '../../lib/service.ts';
 import { normalisePypiName } from '../../upstream/packages/ecosystems.ts';
 import type { OsvAnswer } from '../../upstream/packages/osv.ts';
 import { MAX_FILES, type PypiAdvisory } from '../../upstream/packages/pypi.ts';
-import { atField, gatherParts, missingField } from '../fields.ts';
+import { atField, countField, gatherParts, missingField, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
   advisoryUrl,
-  authorText,
   dependentsField,
   packageNameParam,
   partSources,
@@ -27,12 +26,9 @@ const count = z.int().nonnegative();
 const dependencyField = z.strictObject({
   name: z.string(),
   extras: z.array(z.string()).meta({ description: 'Extras asked of the dependency, as in requests[socks]' }),
-  specifier: z.string().nullable().meta({ description: 'PEP 440 version specifier; null: any version' }),
-  extra: z
-    .string()
-    .nullable()
-    .meta({ description: 'Needed only when this extra of the package is asked for; null: always' }),
-  marker: z.string().nullable().meta({ description: 'PEP 508 condition beside the extra; null: none' }),
+  specifier: textOrNull('PEP 440 version specifier; null: any version'),
+  extra: textOrNull('Needed only when this extra of the package is asked for; null: always'),
+  marker: textOrNull('PEP 508 condition beside the extra; null: none'),
 });
 
 /** What a release consists of. */
@@ -48,7 +44,7 @@ const fileFields = {
     )
     .meta({ description: `Files of this release, the source distribution first, at most ${MAX_FILES}` }),
   fileCount: count,
-  totalSizeBytes: count.meta({ description: 'Of all its files together' }),
+  totalSizeBytes: countField('Of all its files together'),
 };
 
 /** Who published the first file. */
@@ -78,10 +74,8 @@ const result = z.strictObject({
   publishedAt: atField('When its first file was uploaded')
     .nullable()
     .meta({ description: 'null when it has no files' }),
-  requiresPython: z.string().nullable().meta({ description: 'PEP 440 specifier; null: not stated' }),
-  licence: z.string().nullable().meta({
-    description: 'SPDX expression where given (PEP 639), else the short licence text, else the classifiers',
-  }),
+  requiresPython: textOrNull('PEP 440 specifier; null: not stated'),
+  licence: textOrNull('SPDX expression where given (PEP 639), else the short licence text, else the classifiers'),
   dependencies: z.array(dependencyField).nullable().meta({
     description: 'null: the metadata names none. PyPI does not distinguish none from unknown',
   }),
@@ -91,9 +85,9 @@ const result = z.strictObject({
       'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. ' +
       'Withdrawn ones are left out',
   }),
-  advisoryCount: z.int().nonnegative().meta({ description: 'How many there are' }),
-  summary: authorText('One line of the author'),
-  homepage: authorText('As the author wrote it'),
+  advisoryCount: countField('How many there are'),
+  summary: textOrNull('One line of the author'),
+  homepage: textOrNull('As the author wrote it'),
   projectUrls: projectUrlsField,
   ...fileFields,
   provenance: provenanceField,

@@ -4,20 +4,18 @@ import { BadParameter, NotFound, type ParameterError } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { MAX_VERSIONS, type OsvQuestion } from '../../upstream/packages/osv.ts';
-import { atField } from '../fields.ts';
+import { atField, countField, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import { advisoryNames, advisoryUrl, advisoryUrlField, maliciousField, OSV_LICENCE, severityField } from './fields.ts';
 
 const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
 
-const version = (description: string) => z.string().nullable().meta({ description });
-
 const affected = z
   .array(
     z.strictObject({
-      introduced: version('The first affected version; null: from the first one on'),
-      fixed: version('The version that ends the range, not affected itself; null: no fix is known on this line'),
-      lastAffected: version('The last affected version, where the database states that instead of a fix'),
+      introduced: textOrNull('The first affected version; null: from the first one on'),
+      fixed: textOrNull('The version that ends the range, not affected itself; null: no fix is known on this line'),
+      lastAffected: textOrNull('The last affected version, where the database states that instead of a fix'),
     }),
   )
   .meta({
@@ -63,7 +61,7 @@ const params = z.object({
 const result = z.strictObject({
   ecosystem: z.enum(NAMES),
   name: z.string().meta({ description: 'In the spelling under which advisories are filed' }),
-  version: z.string().nullable().meta({ description: 'null: every published version' }),
+  version: textOrNull('null: every published version'),
   known: z
     .boolean()
     .nullable()
@@ -75,7 +73,7 @@ const result = z.strictObject({
   listed: z.boolean().nullable().meta({
     description: 'Whether the registry lists it now; false: it was removed, as malicious packages are. null: as known',
   }),
-  count: z.int().nonnegative().meta({ description: 'How many advisories there are' }),
+  count: countField('How many advisories there are'),
   advisories: z.array(advisory).meta({
     description:
       'Each vulnerability once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious ' +
