@@ -5,7 +5,6 @@ import type { Deploy, DeployDetail, DeployPlace, DeployReads } from '../collecto
 import { DeployKinds } from '../collector/store/rows.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { DAY_SECONDS } from './fees/fields.ts';
 import {
   addressField,
   addressParam,
@@ -22,6 +21,7 @@ import {
   EXAMPLE_PROVENANCE,
   freshness,
   KEEP_MS,
+  lastHours,
   provenance,
   soldUntil,
   untilWritten,
@@ -196,12 +196,11 @@ export const deploysHistory = defineEndpoint({
     if (cursor !== null && found.length === 0) throw new NotFound('no deploy after this cursor is collected any more');
     const page = found.slice(0, limit);
     const last = page.at(-1);
-    const hours = reads.hours(until - DAY_SECONDS + 3600, until + 1);
     return {
       deploys: showDeploys(page, reads),
       nextCursor: last !== undefined && found.length > limit ? showCursor(last) : null,
       completeSince: reads.deploysSince(),
-      hours: hours
+      hours: lastHours(sources, until)
         .filter(({ counted }) => counted > 0)
         .map(({ at, created, deployers }) => ({ at, deploys: created, deployers })),
       ...provenance(sources),

@@ -7,22 +7,31 @@ import { hasFittingCase } from '../lib/secp256k1.ts';
 import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
 
+// The words that all routes share, so that one thing has one shape in every answer:
+// 1. numbers and texts;
+// 2. addresses, hashes, times and blocks, in answers and in the query;
+// 3. percentages;
+// 4. the members that are null or incomplete, and the parts for which an answer does not fail;
+// 5. the priced detail that a free answer names.
+
+export const DAY_SECONDS = 86_400;
+
 /** A count, a size or another whole number that is never negative. */
 export function countField(description: string) {
   return z.int().nonnegative().meta({ description });
 }
 
-/** Such a number, or null. The description says when. */
+/** Such a number, or null where the description says so. */
 export function countOrNull(description: string) {
   return z.int().nonnegative().nullable().meta({ description });
 }
 
-/** A text, or null. The description says when. */
+/** A text, or null where the description says so. */
 export function textOrNull(description: string) {
   return z.string().nullable().meta({ description });
 }
 
-/** An exact amount as digits, with a fraction when it has one. Never a float. */
+/** An exact amount as digits, with a fraction when it has one; never a float. */
 export function decimal(description: string) {
   return z
     .string()
@@ -30,7 +39,7 @@ export function decimal(description: string) {
     .meta({ description });
 }
 
-/** An amount of USDC. USDC has six decimals, so none is shown with more. */
+/** An amount of USDC, which has six decimals. */
 export function usdcField(description: string) {
   return z
     .string()
@@ -38,17 +47,16 @@ export function usdcField(description: string) {
     .meta({ description });
 }
 
-/** A whole number as digits, because it may exceed 2^53. */
+/** A whole number as digits, because it may be above 2^53. */
 export function bigInteger(description: string) {
   return z.string().regex(/^\d+$/).meta({ description });
 }
 
-/** An amount for a unit of gas, exact. */
+/** An exact amount for a unit of gas. */
 export function perGasField(description: string) {
   return z.strictObject({ wei: bigInteger('In wei'), gwei: decimal('In gwei') }).meta({ description });
 }
 
-/** Converts wei into that shape. */
 export function showPerGas(wei: bigint) {
   return { wei: wei.toString(), gwei: formatGwei(wei) };
 }
@@ -74,12 +82,11 @@ export function atField(description: string) {
   return countField(`${description}, in Unix seconds`);
 }
 
-/** The block at which every figure of a live answer was read. */
 export const asOfBlock = countField('The block at which the answer was read');
 
 /**
- * An address in the query: in lower case, in upper case, or with EIP-55's checksum, which must be right. It is parsed to lower case, so that equal
- * requests have equal parameters.
+ * An address in the query: in one letter case, or with a right EIP-55 checksum.
+ * It is parsed to lower case, so that equal requests have equal parameters.
  */
 export function addressParam(description: string) {
   return hexText(40, 'a 0x address of 40 hex digits')
@@ -91,13 +98,13 @@ export function addressParam(description: string) {
     .meta({ description: `${description}; in one letter case, or with a right EIP-55 checksum` });
 }
 
-/** A transaction hash in the query, in any letter case; parsed to lower case. */
+/** A transaction hash in the query, in any letter case, parsed to lower case. */
 export function hashParam(description: string) {
   return hexText(64, 'a 0x transaction hash of 64 hex digits').transform(lowerCase).meta({ description });
 }
 
 function hexText(digits: number, form: string) {
-  // The rules after this one are for texts of this form.
+  // It aborts, because the rules after it are for texts of this form.
   return z
     .string({ error: `required: ${form}` })
     .regex(new RegExp(`^0[xX][0-9a-fA-F]{${digits}}$`), { error: form, abort: true });
@@ -107,22 +114,28 @@ function lowerCase(text: string): `0x${string}` {
   return text.toLowerCase() as `0x${string}`;
 }
 
-/** The `source` member of an answer that was read from the chain just now. */
+/** The `source` of an answer that was read from the chain just now. */
 export function chainSource(chain: ChainClient, clock: Clock) {
   return { name: `JSON-RPC of eip155:${chain.chainId}`, url: chain.publicUrl, retrievedAt: nowSeconds(clock) };
 }
 
-/** Four decimals of a percent: a hundredth of a basis point. */
+/** Such a source in the documented examples. */
+export const EXAMPLE_CHAIN_SOURCE = {
+  name: 'JSON-RPC of eip155:5042',
+  url: 'https://rpc.mainnet.arc.io',
+  retrievedAt: 1795199401,
+};
+
+/** Of a percentage: a hundredth of a basis point. */
 const DECIMALS = 4;
 
 const percent = z.string().regex(/^-?\d+(\.\d{1,4})?$/);
 
-/** A percentage with its sign. `description` says what it is a percentage of. */
+/** A percentage with its sign; `description` says of what. */
 export function percentField(description: string) {
   return percent.meta({ description: `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall` });
 }
 
-/** The percentage that a part is of all. `description` says both. */
 export function percentOfAllField(description: string) {
   return percent.nullable().meta({ description: `${description}; at most ${DECIMALS} decimals` });
 }
@@ -134,7 +147,7 @@ export function percentOf(part: bigint, whole: bigint): string {
   return formatUnits(part < 0n ? -rounded : rounded, DECIMALS);
 }
 
-/** The members of an answer that are null or incomplete although the call succeeded. */
+/** What is null or incomplete although the call succeeded. */
 export const missingField = z
   .array(
     z.strictObject({
@@ -153,21 +166,20 @@ export function missingWhen(
   return entries.flatMap(([isMissing, field, reason]) => (isMissing ? [{ field, reason }] : []));
 }
 
-/** How long an answer waits for its optional parts. All of them run at once. */
+/** How long an answer waits for its optional parts, which run at once. */
 const WAIT_MS = 2500;
 
-/** One optional part of an answer. When the signal aborts, it is no longer waited for. */
 type Part<T> = (signal: AbortSignal) => Promise<T>;
 
-/** The parts' values, null for a part that failed, and the reason of each failure. */
 interface Gathered<T> {
   readonly parts: { readonly [K in keyof T]: T[K] | null };
   readonly missing: Missing;
 }
 
 /**
- * Reads the optional parts of an answer at once, each under the name of the member that it fills. A source that fails, or takes longer than 2.5 s, costs
- * its own part and nothing else. Rejects with the signal's reason when the caller aborts, and with any error that is a bug.
+ * Reads the optional parts of an answer at once, each under the name of its member.
+ * A source that fails, or takes longer than 2.5 s, makes its own part null and is listed in `missing`.
+ * Rejects with the signal's reason when the caller aborts, and with any error that is a bug.
  */
 export async function gatherParts<T extends Record<string, unknown>>(
   tasks: { readonly [K in keyof T]: Part<T[K]> },
@@ -204,7 +216,7 @@ export const detailField = z
   })
   .meta({ description: 'The priced detail of this free summary' });
 
-/** The link to a priced endpoint. Its path and price are read from its own declaration. Throws for a free endpoint. */
+/** The link to a priced endpoint, with the path and price of its own declaration. Throws for a free endpoint. */
 export function paidDetail<S>({ path, price }: Endpoint<S>, adds: string): z.output<typeof detailField> {
   if (price === null) throw new Error(`${path} is free`);
   return { path: `/v1/paid${path}`, priceUsd: price.usd, adds };

@@ -3,19 +3,23 @@ import type { CollectorStatus } from '../collector/store/facts.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
-import { countOrNull } from './fields.ts';
+import { countOrNull, DAY_SECONDS } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-/** The sources of every answer from collected data. */
+// How an answer over collected data says how current it is, and where live and collected data meet:
+// 1. a free answer's bytes are kept until the collector writes;
+// 2. `freshness` and `source` tell the collector's position; all time windows end at that position;
+// 3. before the first block is collected a priced route fails, and no buyer pays for an empty answer;
+// 4. a value that is read live comes from the collected data while the chain does not answer.
+
 export type Collected = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads' | 'collected'>;
 
-/** The longest that a free answer's bytes are kept when the collector writes nothing. The collector's lag grows even then. */
+/** How long a free answer's bytes are kept when the collector writes nothing: its lag grows even then. */
 export const KEEP_MS = 5000;
 
-/** The `version` of a free endpoint over collected data. It changes with each write of the collector. */
+/** The `version` of a free endpoint over collected data: it changes with each write of the collector. */
 export const untilWritten = ({ reads }: Pick<Sources, 'reads'>): number => reads.version();
 
-/** The collector's position, and how far it is behind the chain. */
 export const freshness = z
   .strictObject({
     head: countOrNull('The newest block of the chain, as a provider last reported it'),
@@ -28,7 +32,7 @@ export const freshness = z
   })
   .meta({ description: 'How current the collected data is; null while unknown' });
 
-/** See `freshness`. When no provider answers, the lag grows with the clock, because the chain's height is unknown. */
+/** While no provider answers, the lag grows with the clock, because the chain's height is unknown. */
 export function freshnessOf(status: CollectorStatus, clock: Clock): z.output<typeof freshness> {
   const { head, collected, headCheckedMs, headAdvancedMs } = status;
   const checkedMs = headCheckedMs ?? headAdvancedMs;
@@ -42,13 +46,13 @@ export function freshnessOf(status: CollectorStatus, clock: Clock): z.output<typ
   };
 }
 
-/** The members of an answer that say how current it is and where it comes from. */
+/** The members that say how current an answer is and where it comes from. */
 export function provenance({ chain, clock, collector }: Pick<Collected, 'chain' | 'clock' | 'collector'>) {
   const status = collector.status();
   const checkedAt = status.headCheckedMs === null ? nowSeconds(clock) : Math.floor(status.headCheckedMs / 1000);
   return {
     freshness: freshnessOf(status, clock),
-    // The time of the last chain read, not of the request. So two answers over the same data have the same bytes.
+    // The time of the last chain read, not of the request: two answers over the same data have the same bytes.
     source: {
       name: `Collected from eip155:${chain.chainId} over JSON-RPC`,
       url: chain.publicUrl,
@@ -62,7 +66,7 @@ export function collectedUntil({ clock, collector }: Pick<Collected, 'clock' | '
   return collector.status().collected?.at ?? nowSeconds(clock);
 }
 
-/** The same for a priced route. Throws Unavailable before the first block is collected, so that no buyer pays for an empty answer. */
+/** That moment for a priced route. Throws Unavailable before the first block is collected. */
 export function soldUntil({ collector }: Pick<Collected, 'collector'>): number {
   const { collected } = collector.status();
   if (collected === null) throw nothingYet();
@@ -84,18 +88,27 @@ export const EXAMPLE_PROVENANCE = {
   },
 };
 
-/** How long the chain is waited for when collected data can take its place: far below the time that a handler has, so that the answer still comes. */
+/** The last 24 hours of the clock, the current one included. */
+export function lastHours({ reads }: Pick<Collected, 'reads'>, until: number) {
+  return reads.hours(until - DAY_SECONDS + 3600, until + 1);
+}
+
+/** How long the chain is waited for when there is something in its place: far below the time that a handler has. */
 const LIVE_MS = 3000;
 
 /**
- * What `live` reads from the chain. When the chain fails, is busy or gives no answer within 3 s, `collected` takes its place.
- * `collected` is null when the collector has nothing that may be sold for it; then the chain's own failure is thrown.
+ * What `live` reads from the chain, or `collected` when the chain fails, is busy or gives no answer within 3 s.
+ * Where `collected` is null there is nothing that may be sold for it: then the chain's own failure is thrown.
  */
 export async function liveOrCollected<T>(live: () => Promise<T>, collected: T | null, clock: Clock): Promise<T> {
-  if (collected === null) return live();
+  return collected === null ? live() : liveOr(live, collected, clock);
+}
+
+/** What `live` reads from the chain, or `other` when the chain fails, is busy or gives no answer within 3 s. */
+export async function liveOr<T, O>(live: () => Promise<T>, other: O, clock: Clock): Promise<T | O> {
   const late = () => new UpstreamFailed('chain', 'no answer in time');
   return inTime(live(), LIVE_MS, clock, late).catch((error: unknown) => {
-    if (error instanceof AppError && error.status >= 500) return collected;
+    if (error instanceof AppError && error.status >= 500) return other;
     throw error;
   });
 }

@@ -4,8 +4,16 @@ import type { Amounts } from '../collector/store/trades.ts';
 import { Unavailable } from '../errors.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { DAY_SECONDS } from './fees/fields.ts';
-import { addressField, atField, countField, countOrNull, percentField, percentOf, usdcField } from './fields.ts';
+import {
+  addressField,
+  atField,
+  countField,
+  countOrNull,
+  DAY_SECONDS,
+  percentField,
+  percentOf,
+  usdcField,
+} from './fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {
   fxUnits,

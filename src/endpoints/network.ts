@@ -3,14 +3,14 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { DAY_SECONDS } from './fees/fields.ts';
-import { asOfBlock, atField, chainSource, countField, countOrNull, hashField } from './fields.ts';
+import { asOfBlock, atField, chainSource, countField, countOrNull, EXAMPLE_CHAIN_SOURCE, hashField } from './fields.ts';
 import {
   type Collected,
   collectedUntil,
   EXAMPLE_PROVENANCE,
   freshness,
   KEEP_MS,
+  lastHours,
   liveOrCollected,
   provenance,
   untilWritten,
@@ -110,8 +110,8 @@ export const network = defineEndpoint({
       blockTimeSeconds: 0.505,
       txPerSecond: 14.257,
       asOfBlock: 32250000,
-      freshness: { head: 32250000, collected: 32250000, lagBlocks: 0, lagSeconds: 0 },
-      source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+      freshness: EXAMPLE_PROVENANCE.freshness,
+      source: EXAMPLE_CHAIN_SOURCE,
     },
   },
   async run(_params, sources: Read, signal) {
@@ -253,9 +253,8 @@ export const activity = defineEndpoint({
   },
   async run(_params, sources: Collected) {
     const until = collectedUntil(sources);
-    const hours = sources.reads.hours(until - DAY_SECONDS + 3600, until + 1);
     return {
-      hours: hours
+      hours: lastHours(sources, until)
         .filter(({ counted }) => counted > 0)
         .map((hour) => ({
           at: hour.at,

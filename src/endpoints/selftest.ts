@@ -5,8 +5,7 @@ import { nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { SelfTestRun } from '../store/ports/selftest.ts';
-import { DAY_SECONDS } from './fees/fields.ts';
-import { atField, countOrNull, hashField, textOrNull } from './fields.ts';
+import { atField, countOrNull, DAY_SECONDS, hashField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 /** A day of hourly runs. */

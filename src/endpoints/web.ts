@@ -4,10 +4,8 @@ import { withMembers } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { Reached, TlsFacts } from '../upstream/guard/dial.ts';
 import type { UnreachedUrl } from '../upstream/web/web.ts';
-import { atField, countField, countOrNull, textOrNull } from './fields.ts';
+import { atField, countField, countOrNull, DAY_SECONDS, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
-
-const DAY_SECONDS = 86_400;
 
 const ms = (description: string) => z.number().nonnegative().meta({ description });
 const msOrNull = (description: string) => z.number().nonnegative().nullable().meta({ description });

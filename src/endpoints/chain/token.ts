@@ -15,6 +15,7 @@ import {
   countField,
   countOrNull,
   decimal,
+  EXAMPLE_CHAIN_SOURCE,
   missingField,
   missingWhen,
   textOrNull,
@@ -112,7 +113,7 @@ export const chainToken = defineEndpoint({
       missing: [{ field: 'creation', reason: REASONS.notCreatedHere }],
       freshness: EXAMPLE_PROVENANCE.freshness,
       asOfBlock: 32250000,
-      source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+      source: EXAMPLE_CHAIN_SOURCE,
     },
   },
   async run({ address }, sources: TokenSources, signal) {

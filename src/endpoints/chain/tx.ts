@@ -33,6 +33,7 @@ import {
   countField,
   countOrNull,
   decimal,
+  EXAMPLE_CHAIN_SOURCE,
   hashField,
   hashParam,
   perGasField,
@@ -376,7 +377,7 @@ const EXAMPLE_TX: z.output<typeof txFields> = {
   pending: null,
   explorerUrl: `https://explorer.arc.io/tx/0x${'3e'.repeat(32)}`,
   asOfBlock: 32250000,
-  source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+  source: EXAMPLE_CHAIN_SOURCE,
 };
 
 type TxSources = Pick<Sources, 'chain' | 'clock' | 'usdc' | 'reads' | 'collected' | 'explorerUrl'>;

@@ -5,14 +5,15 @@ import { type Round, type Rounds, readOracle } from '../../chain/oracle.ts';
 import { Unavailable } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatUnits } from '../../lib/units.ts';
-import { DAY_SECONDS } from '../fees/fields.ts';
 import {
   addressField,
   asOfBlock,
   atField,
   bigInteger,
   chainSource,
+  DAY_SECONDS,
   decimal,
+  EXAMPLE_CHAIN_SOURCE,
   percentField,
   percentOf,
 } from '../fields.ts';
@@ -99,7 +100,7 @@ export const chainUsyc = defineEndpoint({
         oracle: '0x4bc8d5acd3d040d2903dd9c5b7048520c6ff537a',
       },
       asOfBlock: 32250000,
-      source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+      source: EXAMPLE_CHAIN_SOURCE,
     },
   },
   notConfigured: ({ usyc }) => (usyc === null ? notConfigured() : null),

@@ -17,6 +17,7 @@ import {
   chainSource,
   countField,
   decimal,
+  EXAMPLE_CHAIN_SOURCE,
   type Missing,
   missingField,
   missingWhen,
@@ -265,7 +266,7 @@ export const chainWallet = defineEndpoint({
       },
       missing: [notCollected(['0x3600000000000000000000000000000000000000'])],
       asOfBlock: 32250000,
-      source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+      source: EXAMPLE_CHAIN_SOURCE,
     },
   },
   async run({ address }, sources: Sources, signal) {

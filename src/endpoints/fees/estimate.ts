@@ -16,6 +16,7 @@ import {
   countField,
   decimal,
   detailField,
+  EXAMPLE_CHAIN_SOURCE,
   paidDetail,
   usdcField,
 } from '../fields.ts';
@@ -73,7 +74,7 @@ const example = {
   costWei: '1026630000000000',
   asOfBlock: 32250000,
   ageSeconds: 1,
-  source: { name: 'JSON-RPC of eip155:5042', url: 'https://rpc.mainnet.arc.io', retrievedAt: 1795199401 },
+  source: EXAMPLE_CHAIN_SOURCE,
 };
 
 /** The cost now and in the next block, compared with the last hour. */

@@ -4,13 +4,23 @@ import type { LatestFee } from '../../collector/store/fees.ts';
 import { percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
-import { atField, decimal, detailField, paidDetail, percentField, percentOf, usdcField } from '../fields.ts';
+import {
+  atField,
+  DAY_SECONDS,
+  decimal,
+  detailField,
+  paidDetail,
+  percentField,
+  percentOf,
+  usdcField,
+} from '../fields.ts';
 import {
   type Collected,
   collectedUntil,
   EXAMPLE_PROVENANCE,
   freshness,
   KEEP_MS,
+  lastHours,
   nothingYet,
   provenance,
   untilWritten,
@@ -18,7 +28,6 @@ import {
 import {
   baseFee,
   costOfGas,
-  DAY_SECONDS,
   EXAMPLE_SUGGESTED,
   floorOf,
   nextBaseFee,
@@ -158,7 +167,7 @@ export const fees = defineEndpoint({
         erc20WithTip: tips && costOfGas(erc20, latest.baseFee + tips.normal),
       },
       transferGas: { native: NATIVE_GAS, erc20, erc20Measured: median !== undefined },
-      hours: reads.hours(until - DAY_SECONDS + 3600, until + 1).map((hour) => ({
+      hours: lastHours(sources, until).map((hour) => ({
         at: hour.at,
         minGwei: formatGwei(hour.minBaseFee),
         avgGwei: formatGwei(hour.avgBaseFee),

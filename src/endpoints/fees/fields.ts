@@ -4,10 +4,8 @@ import type { CostReads } from '../../collector/store/costs.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { bigInteger, countField, decimal, perGasField, showPerGas } from '../fields.ts';
+import { bigInteger, countField, DAY_SECONDS, decimal, perGasField, showPerGas } from '../fields.ts';
 import type { Collected } from '../freshness.ts';
-
-export const DAY_SECONDS = 86_400;
 
 /** The base fee of the newest block. */
 export const baseFee = z

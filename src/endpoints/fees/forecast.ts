@@ -7,11 +7,10 @@ import type { ChainReads } from '../../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { atField, countField, countOrNull, decimal, usdcField } from '../fields.ts';
+import { atField, countField, countOrNull, DAY_SECONDS, decimal, usdcField } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from '../freshness.ts';
 import {
   baseFee,
-  DAY_SECONDS,
   EXAMPLE_SUGGESTED,
   floorOf,
   nextBaseFee,
