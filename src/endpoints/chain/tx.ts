@@ -18,10 +18,9 @@ import {
   type TransactionRead,
 } from '../../chain/transaction.ts';
 import type { CollectedPool } from '../../collector/store/trades.ts';
-import { AppError, NotFound, UpstreamFailed } from '../../errors.ts';
+import { NotFound } from '../../errors.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { inTime } from '../../lib/tasks.ts';
 import { formatCost, formatGwei, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../../lib/units.ts';
 import { floorOf, notBelow } from '../fees/fields.ts';
 import {
@@ -41,82 +40,15 @@ import {
   textOrNull,
   usdcField,
 } from '../fields.ts';
+import { liveOr } from '../freshness.ts';
 import type { Sources } from '../sources.ts';
 
-/** Pending transactions whose first ask a process remembers: about 2 MB. */
-const REMEMBERED = 10_000;
+// A transaction, whole:
+// 1. it is read; while it is pending, what keeps it out of the next block is read too;
+// 2. its block gives the time, the price of gas and the fee;
+// 3. its logs give the transfers and the swaps, whose tokens are read together.
 
-/** What a transaction waits for. */
-const pendingField = z
-  .strictObject({
-    firstSeenAt: atField(
-      'When this process of the service was first asked about it while it was pending, since its start. It was sent ' +
-        'earlier',
-    ),
-    heldBy: z
-      .array(z.enum(['nonceUsed', 'nonceGap', 'feeBelowFloor', 'feeTooLow', 'balanceTooLow']))
-      .nullable()
-      .meta({
-        description:
-          'What keeps it out of the next block: another transaction has its nonce, so it is never mined; lower ' +
-          'nonces of the sender come first; its maxFeePerGas is below the chain’s lowest fee, or below the next base ' +
-          'fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see ' +
-          'unknownReason',
-      }),
-    unknownReason: textOrNull('Why what keeps it is not known; null when it is'),
-    accountNonce: countOrNull(
-      'Nonce of the next transaction of the sender to be mined; the difference to its own is the gap',
-    ),
-    nextBaseFee: perGasField('Base fee of the next block').nullable(),
-    floorGwei: decimal('In gwei')
-      .nullable()
-      .meta({ description: 'The lowest base fee of the chain, in gwei; null while unknown' }),
-    asOfBlock: countOrNull('The block at which this was read'),
-  })
-  .nullable()
-  .meta({ description: 'While it is pending: since when it was seen, and what keeps it. null once it is mined' });
-
-/** One memory for each client, so that two chains in one process never mix. */
-const memories = new WeakMap<ChainClient, FirstSeen>();
-
-/** When the process was first asked about a pending transaction, in Unix seconds. */
-function firstSeenAt({ chain, clock }: Pick<Sources, 'chain' | 'clock'>, hash: string): number {
-  const memory = memories.get(chain) ?? createFirstSeen(REMEMBERED);
-  memories.set(chain, memory);
-  return Math.floor(memory(hash, clock.nowMs()) / 1000);
-}
-
-/** Shows what a transaction waits for; `state` is null when the chain did not say it. */
-function showPending(
-  transaction: Transaction,
-  state: PendingState | null,
-  sources: Pick<Sources, 'chain' | 'clock' | 'reads' | 'collected'>,
-): z.output<typeof pendingField> {
-  const seen = { firstSeenAt: firstSeenAt(sources, transaction.hash) };
-  if (state === null) return { ...seen, ...UNKNOWN_STATE };
-  const { accountNonce, newest } = state;
-  const floor = floorOf(sources, newest.at);
-  const next = notBelow(nextBaseFee(newest), floor).wei;
-  return {
-    ...seen,
-    heldBy: whatHolds(transaction, state, { nextBaseFee: next, floor }),
-    unknownReason: null,
-    accountNonce,
-    nextBaseFee: showPerGas(next),
-    floorGwei: floor === null ? null : formatGwei(floor),
-    asOfBlock: newest.number,
-  };
-}
-
-const UNKNOWN_STATE = {
-  heldBy: null,
-  unknownReason: 'The provider that knows the transaction did not say what its sender and the next block are at.',
-  accountNonce: null,
-  nextBaseFee: null,
-  floorGwei: null,
-  asOfBlock: null,
-};
-
+/** One side of a swap. */
 const side = (description: string) =>
   z
     .strictObject({
@@ -153,90 +85,6 @@ const swapField = z.strictObject({
   logIndex: countField('Position of the log in its block'),
 });
 
-/** A swap with its pool's tokens, as far as they are known. */
-interface TradedSwap {
-  readonly swap: Swap;
-  readonly venue: string | null;
-  readonly sold: SwapSide;
-  readonly bought: SwapSide;
-}
-
-interface SwapSide {
-  readonly token: `0x${string}` | null;
-  readonly amount: bigint;
-}
-
-/**
- * Finds the tokens of a swap without reading the chain: 1. the collector knows the pool and its emitter; 2. exactly one token of the transaction moved
- * into the pool, or out of it, by the swap's amount.
- */
-function nameTokens(
-  swap: Swap,
-  transfers: readonly Transfer[],
-  { reads, usdc, chain }: Pick<Sources, 'reads' | 'usdc' | 'chain'>,
-): TradedSwap {
-  const { pool, contract, amount0, amount1 } = swap;
-  const collected = reads.pool(pool);
-  const known = collected?.emitter === contract ? collected : null;
-  const tokens = known === null ? [null, null] : tokensOf(known, usdc);
-  const sides = [amount0, amount1].map((amount, at) => ({ amount, token: tokens[at] ?? null }));
-  const pick = (isSold: boolean): SwapSide => {
-    const found = sides.find((candidate) => candidate.amount > 0n === isSold) ?? { amount: 0n, token: null };
-    const amount = isSold ? found.amount : -found.amount;
-    const moved = movedToken(transfers, isSold ? { to: contract } : { from: contract }, amount);
-    return { amount, token: found.token ?? moved };
-  };
-  return {
-    swap,
-    venue: known?.venue ?? knownContract(chain.chainId, contract),
-    sold: pick(true),
-    bought: pick(false),
-  };
-}
-
-/** Token0 and token1 of a collected pool. USDC of 18 decimals is the native currency. */
-function tokensOf({ token, tokenFirst, usdcDecimals }: CollectedPool, usdc: `0x${string}`): `0x${string}`[] {
-  const money = usdcDecimals === NATIVE_DECIMALS ? ARC_SYSTEM_ADDRESS : usdc;
-  return tokenFirst ? [token, money] : [money, token];
-}
-
-/** Converts a swap into the published shape. */
-function showSwap(
-  { swap: { pool, contract, family, logIndex }, venue, sold, bought }: TradedSwap,
-  unitsOf: (token: string) => TokenUnits,
-): z.output<typeof swapField> {
-  const show = ({ token, amount }: SwapSide) => {
-    const { symbol, decimals } = token === null ? { symbol: null, decimals: null } : unitsOf(token);
-    const human = decimals === null ? null : formatUnits(amount, decimals);
-    return { token, symbol, decimals, amount: human, amountRaw: amount.toString() };
-  };
-  return { pool, contract, family, venue, sold: show(sold), bought: show(bought), logIndex };
-}
-
-/** What amounts of a token are shown with; null where its contract does not say. */
-interface TokenUnits {
-  readonly symbol: string | null;
-  readonly decimals: number | null;
-}
-
-const NATIVE_USDC: TokenUnits = { symbol: 'USDC', decimals: NATIVE_DECIMALS };
-const UNKNOWN_UNITS: TokenUnits = { symbol: null, decimals: null };
-
-/** Reads symbols and decimals of the tokens that a transaction moved, in one batch. The system's address stands for native USDC and is not read. */
-async function readTokenUnits(
-  chain: ChainClient,
-  tokens: readonly `0x${string}`[],
-  block: number,
-  options: RpcOptions,
-): Promise<(token: string) => TokenUnits> {
-  const contracts = [...new Set(tokens)].filter((token) => token !== ARC_SYSTEM_ADDRESS);
-  const units = new Map<string, TokenUnits>([[ARC_SYSTEM_ADDRESS, NATIVE_USDC]]);
-  for (const token of await readTokens(chain, contracts, block, options)) {
-    if (token !== null) units.set(token.address, token);
-  }
-  return (token) => units.get(token) ?? UNKNOWN_UNITS;
-}
-
 /** One movement of an ERC-20 token or of native USDC. */
 const transferField = z.strictObject({
   token: addressField(`Emitter of the log; ${ARC_SYSTEM_ADDRESS} is Arc's native USDC (18 decimals)`),
@@ -249,21 +97,40 @@ const transferField = z.strictObject({
   logIndex: countField('Position of the log in its block'),
 });
 
-/** Converts a decoded transfer into the published shape. */
-function showTransfer(
-  { token, from, to, amount, logIndex }: Transfer,
-  { symbol, decimals }: TokenUnits,
-): z.output<typeof transferField> {
-  const human = decimals === null ? null : formatUnits(amount, decimals);
-  return { token, symbol, decimals, from, to, amount: human, amountRaw: amount.toString(), logIndex };
-}
+const pendingField = z
+  .strictObject({
+    firstSeenAt: atField(
+      'When this process of the service was first asked about it while it was pending, since its start. It was sent ' +
+        'earlier',
+    ),
+    heldBy: z
+      .array(z.enum(['nonceUsed', 'nonceGap', 'feeBelowFloor', 'feeTooLow', 'balanceTooLow']))
+      .nullable()
+      .meta({
+        description:
+          'What keeps it out of the next block: another transaction has its nonce, so it is never mined; lower ' +
+          'nonces of the sender come first; its maxFeePerGas is below the chain’s lowest fee, or below the next base ' +
+          'fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see ' +
+          'unknownReason',
+      }),
+    unknownReason: textOrNull('Why what keeps it is not known; null when it is'),
+    accountNonce: countOrNull(
+      'Nonce of the next transaction of the sender to be mined; the difference to its own is the gap',
+    ),
+    nextBaseFee: perGasField('Base fee of the next block').nullable(),
+    floorGwei: decimal('In gwei')
+      .nullable()
+      .meta({ description: 'The lowest base fee of the chain, in gwei; null while unknown' }),
+    asOfBlock: countOrNull('The block at which this was read'),
+  })
+  .nullable()
+  .meta({ description: 'While it is pending: since when it was seen, and what keeps it. null once it is mined' });
 
-/** Bounds the token reads that one call may cause. A usual payment, swap or airdrop has far fewer transfers. */
+/** Bounds the token reads of a call. A usual payment, swap or airdrop has far fewer transfers. */
 const MAX_TRANSFERS = 200;
-/** The same for swaps. A route through many pools has some ten. */
+/** Bounds them too: a route through many pools has some ten swaps. */
 const MAX_SWAPS = 50;
 
-/** What `chain/tx` says of a transaction. */
 const txFields = z.strictObject({
   hash: hashField('The transaction, in lower case'),
   status: z.enum(['pending', 'success', 'reverted']),
@@ -428,12 +295,9 @@ export const chainTx = defineEndpoint({
   },
 });
 
-/** How long a pending transaction's answer waits for what keeps it: far below the time that a handler has. */
-const PENDING_WAIT_MS = 3000;
-
 /**
- * Adds to a pending transaction what it waits for (`pendingState`), or its receipt when it was mined since the first read. That it is pending is an answer
- * without this too, so a chain that fails, is busy or is late leaves `pendingState` null.
+ * Adds to a pending transaction what it waits for, or its receipt when it was mined since the first read.
+ * That it is pending is an answer by itself, so a chain that fails, is busy or is late leaves `pendingState` null.
  */
 async function followPending(
   { chain, clock }: Pick<TxSources, 'chain' | 'clock'>,
@@ -441,12 +305,7 @@ async function followPending(
   options: RpcOptions,
 ): Promise<TransactionRead & { pendingState: PendingState | null }> {
   if (read.receipt !== null) return { ...read, pendingState: null };
-  const late = () => new UpstreamFailed('chain', 'no answer in time');
-  const asked = readPendingState(chain, read.transaction, options);
-  const found = await inTime(asked, PENDING_WAIT_MS, clock, late).catch((error: unknown) => {
-    if (error instanceof AppError && error.status >= 500) return null;
-    throw error;
-  });
+  const found = await liveOr(() => readPendingState(chain, read.transaction, options), null, clock);
   if (found === null || !('receipt' in found)) return { ...read, pendingState: found };
   return { ...read, ...found, head: Math.max(read.head, found.receipt.blockNumber), pendingState: null };
 }
@@ -486,7 +345,6 @@ async function describeMining(chain: ChainClient, receipt: Receipt, head: number
   };
 }
 
-/** The transfers and swaps of a transaction's logs. Their tokens are read together. */
 async function describeMoves(sources: TxSources, logs: readonly Log[], block: number, options: RpcOptions) {
   const moved = decodeTransfers(logs, sources.usdc);
   const swapped = decodeSwaps(logs);
@@ -503,10 +361,146 @@ async function describeMoves(sources: TxSources, logs: readonly Log[], block: nu
   };
 }
 
-/** The time of a key's first call, in Unix milliseconds; a new key gets `nowMs`. */
+/** A swap with its pool's tokens, as far as they are known. */
+interface TradedSwap {
+  readonly swap: Swap;
+  readonly venue: string | null;
+  readonly sold: SwapSide;
+  readonly bought: SwapSide;
+}
+
+interface SwapSide {
+  readonly token: `0x${string}` | null;
+  readonly amount: bigint;
+}
+
+/**
+ * Finds the tokens of a swap without reading the chain:
+ * 1. the collector knows the pool and its emitter;
+ * 2. exactly one token of the transaction moved into the pool, or out of it, by the swap's amount.
+ */
+function nameTokens(
+  swap: Swap,
+  transfers: readonly Transfer[],
+  { reads, usdc, chain }: Pick<Sources, 'reads' | 'usdc' | 'chain'>,
+): TradedSwap {
+  const { pool, contract, amount0, amount1 } = swap;
+  const collected = reads.pool(pool);
+  const known = collected?.emitter === contract ? collected : null;
+  const tokens = known === null ? [null, null] : tokensOf(known, usdc);
+  const sides = [amount0, amount1].map((amount, at) => ({ amount, token: tokens[at] ?? null }));
+  const pick = (isSold: boolean): SwapSide => {
+    const found = sides.find((candidate) => candidate.amount > 0n === isSold) ?? { amount: 0n, token: null };
+    const amount = isSold ? found.amount : -found.amount;
+    const moved = movedToken(transfers, isSold ? { to: contract } : { from: contract }, amount);
+    return { amount, token: found.token ?? moved };
+  };
+  return {
+    swap,
+    venue: known?.venue ?? knownContract(chain.chainId, contract),
+    sold: pick(true),
+    bought: pick(false),
+  };
+}
+
+/** Token0 and token1 of a collected pool. USDC of 18 decimals is the native currency. */
+function tokensOf({ token, tokenFirst, usdcDecimals }: CollectedPool, usdc: `0x${string}`): `0x${string}`[] {
+  const money = usdcDecimals === NATIVE_DECIMALS ? ARC_SYSTEM_ADDRESS : usdc;
+  return tokenFirst ? [token, money] : [money, token];
+}
+
+/** What a token's amounts are shown with; null where its contract does not say. */
+interface TokenUnits {
+  readonly symbol: string | null;
+  readonly decimals: number | null;
+}
+
+const NATIVE_USDC: TokenUnits = { symbol: 'USDC', decimals: NATIVE_DECIMALS };
+const UNKNOWN_UNITS: TokenUnits = { symbol: null, decimals: null };
+
+/** Reads the tokens' symbols and decimals in one batch. The system's address stands for native USDC and is not read. */
+async function readTokenUnits(
+  chain: ChainClient,
+  tokens: readonly `0x${string}`[],
+  block: number,
+  options: RpcOptions,
+): Promise<(token: string) => TokenUnits> {
+  const contracts = [...new Set(tokens)].filter((token) => token !== ARC_SYSTEM_ADDRESS);
+  const units = new Map<string, TokenUnits>([[ARC_SYSTEM_ADDRESS, NATIVE_USDC]]);
+  for (const token of await readTokens(chain, contracts, block, options)) {
+    if (token !== null) units.set(token.address, token);
+  }
+  return (token) => units.get(token) ?? UNKNOWN_UNITS;
+}
+
+function showTransfer(
+  { token, from, to, amount, logIndex }: Transfer,
+  { symbol, decimals }: TokenUnits,
+): z.output<typeof transferField> {
+  const human = decimals === null ? null : formatUnits(amount, decimals);
+  return { token, symbol, decimals, from, to, amount: human, amountRaw: amount.toString(), logIndex };
+}
+
+function showSwap(
+  { swap: { pool, contract, family, logIndex }, venue, sold, bought }: TradedSwap,
+  unitsOf: (token: string) => TokenUnits,
+): z.output<typeof swapField> {
+  const show = ({ token, amount }: SwapSide) => {
+    const { symbol, decimals } = token === null ? UNKNOWN_UNITS : unitsOf(token);
+    const human = decimals === null ? null : formatUnits(amount, decimals);
+    return { token, symbol, decimals, amount: human, amountRaw: amount.toString() };
+  };
+  return { pool, contract, family, venue, sold: show(sold), bought: show(bought), logIndex };
+}
+
+/** What a transaction waits for; `state` is null when the chain did not say it. */
+function showPending(
+  transaction: Transaction,
+  state: PendingState | null,
+  sources: Pick<Sources, 'chain' | 'clock' | 'reads' | 'collected'>,
+): z.output<typeof pendingField> {
+  const seen = { firstSeenAt: firstSeenAt(sources, transaction.hash) };
+  if (state === null) return { ...seen, ...UNKNOWN_STATE };
+  const { accountNonce, newest } = state;
+  const floor = floorOf(sources, newest.at);
+  const next = notBelow(nextBaseFee(newest), floor).wei;
+  return {
+    ...seen,
+    heldBy: whatHolds(transaction, state, { nextBaseFee: next, floor }),
+    unknownReason: null,
+    accountNonce,
+    nextBaseFee: showPerGas(next),
+    floorGwei: floor === null ? null : formatGwei(floor),
+    asOfBlock: newest.number,
+  };
+}
+
+const UNKNOWN_STATE = {
+  heldBy: null,
+  unknownReason: 'The provider that knows the transaction did not say what its sender and the next block are at.',
+  accountNonce: null,
+  nextBaseFee: null,
+  floorGwei: null,
+  asOfBlock: null,
+};
+
+/** Pending transactions that a process remembers the first ask of: about 2 MB. */
+const REMEMBERED = 10_000;
+
+/** One memory a client, so that two chains in one process never mix. */
+const memories = new WeakMap<ChainClient, FirstSeen>();
+
+/** When the process was first asked about a pending transaction, in Unix seconds. */
+function firstSeenAt({ chain, clock }: Pick<Sources, 'chain' | 'clock'>, hash: string): number {
+  const memory = memories.get(chain) ?? createFirstSeen(REMEMBERED);
+  memories.set(chain, memory);
+  return Math.floor(memory(hash, clock.nowMs()) / 1000);
+}
+
+/** The time of a key's first call in Unix ms, which is `nowMs` for a new key. */
 type FirstSeen = (key: string, nowMs: number) => number;
 
-/** Remembers the first time of at most `maxKeys` keys. The key that came first is forgotten first, so that no caller can fill the memory. */
+/** Remembers at most `maxKeys` keys and forgets the oldest first, so that no caller can fill the memory. */
 export function createFirstSeen(maxKeys: number): FirstSeen {
   const times = new Map<string, number>();
   return (key, nowMs) => {
