@@ -8,9 +8,8 @@ import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedi
 import { atField, countField, countOrNull, gatherParts, missingField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-/** The licence of Wikipedia's text; images have their own. */
-const LICENCE = 'CC BY-SA 4.0' as const;
-const LICENCE_URL = 'https://creativecommons.org/licenses/by-sa/4.0/';
+// Wikipedia: articles that match a search, the summary of an article, and its text from any offset.
+// Every answer carries the licence and the attribution that the text must be passed on with.
 
 /** MediaWiki's limit on titles, in bytes. */
 const MAX_TITLE_BYTES = 255;
@@ -22,7 +21,7 @@ const langParam = z
   .prefault('en')
   .meta({ description: 'Language edition, by its subdomain', default: 'en' });
 
-/** An article's title in the query, as plain text. An underscore counts as a space. */
+/** An article's title as plain text. An underscore counts as a space. */
 const titleParam = z
   .string({ error: "required: an article's title" })
   .transform((text, context) => {
@@ -37,14 +36,9 @@ const titleParam = z
   })
   .meta({ description: 'Title of the article, in any letter case that the edition accepts; redirects are followed' });
 
-/** Checks MediaWiki's rules for titles (https://www.mediawiki.org/wiki/Manual:Page_title), because the title becomes part of a path. */
-function titleFault(title: string): string | null {
-  if (title === '') return "an article's title";
-  if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
-  if (/[#<>[\]|{}\p{Cc}\u{FFFD}]|~~~|%[0-9a-f]{2}/iu.test(title)) return 'contains characters that titles cannot have';
-  if (/^:|^\.{1,2}(\/|$)|\/\.{1,2}(\/|$)/.test(title)) return 'begins or ends in a way that titles cannot';
-  return null;
-}
+/** The licence of Wikipedia's text; images have their own. */
+const LICENCE = 'CC BY-SA 4.0' as const;
+const LICENCE_URL = 'https://creativecommons.org/licenses/by-sa/4.0/';
 
 const licenceFields = {
   licence: z.literal(LICENCE).meta({ description: 'Of the text; an image has its own' }),
@@ -65,10 +59,6 @@ const thumbnailField = z
   .nullable()
   .meta({ description: 'Its licence is its own: see its page on Wikipedia' });
 
-const disambiguationField = z
-  .boolean()
-  .meta({ description: 'true: the page lists articles of that name; see `meanings`' });
-
 const meaningsField = z
   .array(z.strictObject({ title: z.string(), description: descriptionField, url: articleUrlField }))
   .nullable()
@@ -78,41 +68,27 @@ const meaningsField = z
       'page, and when they cannot be read',
   });
 
-/** The meanings of a disambiguation page. Any other page has none, and costs no request. */
-function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signal: AbortSignal) {
-  const tasks = {
-    meanings: async (within: AbortSignal) => (page.disambiguation ? wiki.meanings(lang, page.title, within) : null),
-  };
-  return gatherParts(tasks, signal);
-}
+/** What both answers about one article say besides its text. */
+const articleFields = {
+  updatedAt: atField('Newest edit').nullable(),
+  disambiguation: z.boolean().meta({ description: 'true: the page lists articles of that name; see `meanings`' }),
+  description: descriptionField,
+  thumbnail: thumbnailField,
+  meanings: meaningsField,
+  missing: missingField,
+  url: articleUrlField,
+  ...licenceFields,
+  source: sourceSchema,
+};
 
-/** The attribution that the licence requires beside the text. */
-function attributionOf(title: string, url: string): string {
-  return (
-    `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly ` +
-    'shortened'
-  );
-}
-
-/** The attribution of answers that quote many articles. */
 const SEARCH_ATTRIBUTION =
   `Wikipedia contributors; each excerpt is from the article at its url, ${LICENCE} (${LICENCE_URL}); converted to ` +
   'plain text and shortened';
 
-/** The 404 of every wiki route. */
-function noArticle(lang: string, title: string): NotFound {
-  return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
-}
-
-/** The `source` member of an answer from Wikipedia. */
-function wikiSource(lang: string, { url, retrievedAtMs }: { url: string; retrievedAtMs: number }) {
-  return { name: `Wikipedia (${lang})`, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
-}
-
 /** CirrusSearch refuses longer queries. */
 const MAX_QUERY = 300;
 
-/** The articles that match a search best. */
+/** The articles that match a search best, with excerpts. */
 export const wikiSearch = defineEndpoint({
   path: '/wiki/search',
   access: 'paid',
@@ -184,7 +160,7 @@ export const wikiSearch = defineEndpoint({
 
 const EXAMPLE_URL = 'https://en.wikipedia.org/wiki/Dart_(programming_language)';
 
-/** The summary of an article, in a few sentences. */
+/** An article in a few sentences; of a disambiguation page the articles that it leads to. */
 export const wikiSummary = defineEndpoint({
   path: '/wiki/summary',
   access: 'paid',
@@ -207,15 +183,7 @@ export const wikiSummary = defineEndpoint({
       })
       .nullable()
       .meta({ description: 'Its licence is its own: see its page on Wikipedia' }),
-    updatedAt: atField('Newest edit').nullable(),
-    disambiguation: disambiguationField,
-    description: descriptionField,
-    thumbnail: thumbnailField,
-    meanings: meaningsField,
-    missing: missingField,
-    url: articleUrlField,
-    ...licenceFields,
-    source: sourceSchema,
+    ...articleFields,
   }),
   example: {
     params: { title: 'Dart (programming language)' },
@@ -258,10 +226,10 @@ export const wikiSummary = defineEndpoint({
   },
 });
 
-/** The route promises at most this much text. */
+/** The most text that the route promises. */
 const MAX_CHARACTERS = 20_000;
 
-/** More characters than any article has: the longest pages have two million bytes. */
+/** More than any article has: the longest pages have two million bytes. */
 const MAX_OFFSET = 5_000_000;
 
 const offsetParam = integerParam({
@@ -273,7 +241,7 @@ const offsetParam = integerParam({
 
 const EXAMPLE_ARTICLE_URL = 'https://en.wikipedia.org/wiki/Python_(programming_language)';
 
-/** An article's text. */
+/** An article's text, in parts of at most 20,000 characters. */
 export const wikiArticle = defineEndpoint({
   path: '/wiki/article',
   access: 'paid',
@@ -296,15 +264,7 @@ export const wikiArticle = defineEndpoint({
     offset: countField('How many characters of the article come before `text`'),
     nextOffset: countOrNull('The `offset` with which the article goes on; null at its end'),
     totalCharacters: countField('How many characters the article has'),
-    updatedAt: atField('Newest edit').nullable(),
-    disambiguation: disambiguationField,
-    description: descriptionField,
-    thumbnail: thumbnailField,
-    meanings: meaningsField,
-    missing: missingField,
-    url: articleUrlField,
-    ...licenceFields,
-    source: sourceSchema,
+    ...articleFields,
   }),
   example: {
     params: { title: 'Python (programming language)' },
@@ -353,7 +313,7 @@ export const wikiArticle = defineEndpoint({
   },
 });
 
-/** The part of a text from `offset` on, both counted in code points. Throws BadParameter for an offset at which the text is over. */
+/** A text from `offset` on, in code points. Throws BadParameter for an offset at which the text is over. */
 function partFrom(text: string, offset: number) {
   const skipped = clipText(text, offset);
   const rest = text.slice(skipped.text.length);
@@ -363,4 +323,37 @@ function partFrom(text: string, offset: number) {
     throw new BadParameter([{ path: 'offset', message: `the article has ${totalCharacters} characters` }]);
   }
   return { ...part, offset, nextOffset: part.truncated ? offset + part.characters : null, totalCharacters };
+}
+
+/** What breaks MediaWiki's rules (mediawiki.org/wiki/Manual:Page_title): the title becomes part of a path. */
+function titleFault(title: string): string | null {
+  if (title === '') return "an article's title";
+  if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
+  if (/[#<>[\]|{}\p{Cc}\u{FFFD}]|~~~|%[0-9a-f]{2}/iu.test(title)) return 'contains characters that titles cannot have';
+  if (/^:|^\.{1,2}(\/|$)|\/\.{1,2}(\/|$)/.test(title)) return 'begins or ends in a way that titles cannot';
+  return null;
+}
+
+function noArticle(lang: string, title: string): NotFound {
+  return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
+}
+
+/** The meanings of a disambiguation page. Any other page costs no request. */
+function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signal: AbortSignal) {
+  const tasks = {
+    meanings: async (within: AbortSignal) => (page.disambiguation ? wiki.meanings(lang, page.title, within) : null),
+  };
+  return gatherParts(tasks, signal);
+}
+
+/** What the licence requires beside the text. */
+function attributionOf(title: string, url: string): string {
+  return (
+    `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly ` +
+    'shortened'
+  );
+}
+
+function wikiSource(lang: string, { url, retrievedAtMs }: { url: string; retrievedAtMs: number }) {
+  return { name: `Wikipedia (${lang})`, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
 }
