@@ -7,144 +7,33 @@ import type { UnreachedUrl } from '../upstream/web/web.ts';
 import { atField, countField, countOrNull, DAY_SECONDS, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-const ms = (description: string) => z.number().nonnegative().meta({ description });
-const msOrNull = (description: string) => z.number().nonnegative().nullable().meta({ description });
+// A public web page: its content (`extract`), and how its server answers (`check`).
+// The fetch behind both tells whether the host is public, so a literal address and a name get the same answer.
+// What a check cannot reach is a problem that says at which step it failed, with what was measured until then.
 
-const redirectsField = z
-  .array(z.strictObject({ url: z.string(), status: z.int(), latencyMs: ms('From its look-up to its headers') }))
-  .meta({ description: 'The answers that led elsewhere, in order, at most 5' });
-
-const tlsSchema = z.strictObject({
-  protocol: z.string(),
-  issuer: textOrNull('Organisation that issued the certificate'),
-  subject: textOrNull('Name that the certificate was issued to'),
-  validFrom: z.int().nullable().meta({ description: 'Unix seconds from which the certificate is valid' }),
-  validTo: z.int().nullable().meta({ description: 'Unix seconds at which the certificate expires' }),
-  expiresInDays: z
-    .int()
-    .nullable()
-    .meta({ description: 'Whole days until then, rounded down; negative once it has expired' }),
-});
-
-const measuredFromField = z.string().meta({ description: 'The service that measured' });
-
-/** What the problem of a URL that does not answer has beside the members of every problem. */
-export const unreachedMembers = z.object({
-  up: z.literal(false).nullable().meta({
-    description: 'null when the cause may be on the side of this service, such as its name server or its lack of IPv6',
-  }),
-  reason: z.string().meta({ description: 'Why it does not answer' }),
-  phase: z.enum(['dns', 'connect', 'tls', 'request', 'redirects']).meta({
-    description:
-      'The step that failed. request: sent, but its answer did not come; redirects: each step succeeded, but there ' +
-      'were more than 5 redirects',
-  }),
-  url: z.string().meta({ description: 'The URL that was asked for' }),
-  failedUrl: z.string().meta({ description: 'The URL that failed: `url`, or where its redirects led' }),
-  redirects: redirectsField.meta({
-    description: 'The answers that led elsewhere, in order: at most 5, and the one too many',
-  }),
-  totalMs: ms('From the first look-up to the failure'),
-  timings: z
-    .object({
-      dnsMs: msOrNull('Look-up of the name; null for an address'),
-      connectMs: msOrNull('TCP connection'),
-      tlsMs: msOrNull('TLS handshake; null over plain http'),
-      firstByteMs: msOrNull('From the request to the failure'),
-      totalMs: ms('All of them'),
-    })
-    .meta({
-      description:
-        'Of the URL that failed. The step that failed is measured until the failure; a step that was not reached is ' +
-        'null',
-    }),
-  tls: tlsSchema.nullable().meta({ description: 'The certificate as it was sent, valid or not; null when none came' }),
-  certificateError: textOrNull(
-    "OpenSSL's name of what is wrong with the certificate, for example CERT_HAS_EXPIRED; null when nothing is",
-  ),
-  measuredFrom: measuredFromField,
-  checkedAt: z.int().meta({ description: 'Unix seconds' }),
-});
-
-/** The members of the problem, of a URL that was asked for at `url`. */
-function describeUnreached(
-  url: string,
-  measuredFrom: string,
-  { reason, mayBeOurs, reached, retrievedAtMs }: UnreachedUrl,
-) {
-  const checkedAt = Math.floor(retrievedAtMs / 1000);
-  const members: z.output<typeof unreachedMembers> = {
-    up: mayBeOurs ? null : false,
-    reason,
-    phase: reached.phase ?? 'redirects',
-    url,
-    failedUrl: reached.url,
-    redirects: roundHops(reached.hops),
-    totalMs: tenths(reached.totalMs),
-    timings: roundPhases(reached.phaseMs),
-    tls: describeTls(reached.tls, checkedAt),
-    certificateError: reached.certificateFault,
-    measuredFrom,
-    checkedAt,
-  };
-  return members;
-}
-
-function describeTls(tls: TlsFacts | null, at: number): z.output<typeof tlsSchema> | null {
-  if (tls === null) return null;
-  const { protocol, issuer, subject, validFrom, validTo } = tls;
-  const expiresInDays = validTo === null ? null : Math.floor((validTo - at) / DAY_SECONDS);
-  return { protocol, issuer, subject, validFrom, validTo, expiresInDays };
-}
-
-function roundHops(hops: Reached['hops']) {
-  return hops.map((hop) => ({ ...hop, latencyMs: tenths(hop.latencyMs) }));
-}
-
-function roundPhases({ dns, connect, tls, request }: Reached['phaseMs']) {
-  const [dnsMs, connectMs, tlsMs, firstByteMs] = [dns, connect, tls, request].map(tenthsOrNull) as PhaseMs;
-  return { dnsMs, connectMs, tlsMs, firstByteMs, totalMs: sumMs([dns, connect, tls, request]) };
-}
-type PhaseMs = [number | null, number | null, number | null, number | null];
-
-/** The sum of the steps, where null is a step that was not needed. */
-function sumMs(steps: readonly (number | null)[]): number {
-  return tenths(steps.reduce<number>((sum, step) => sum + (step ?? 0), 0));
-}
-
-/** Rounds to tenths, because finer differences are noise. */
-function tenths(value: number): number {
-  return Math.round(value * 10) / 10;
-}
-
-function tenthsOrNull(value: number | null): number | null {
-  return value === null ? null : tenths(value);
-}
-
-/** In characters. RFC 9110 asks for support of 8000; most pages need 200. */
+/** In characters: RFC 9110 asks for support of 8000, most pages need 200. */
 const MAX_URL = 2048;
 
-/** The part of the description that both routes share. */
 const WEB_RULES =
   'http and https on the default port, public addresses only, redirects included: anything else is 400 ' +
   '`url_not_public`. ' +
   'One page at the request of one buyer: robots.txt is not consulted; the User-Agent names this service. ' +
   'Requests to one host are limited for all buyers together (429).';
 
-/** The `url` parameter. The fetch checks whether the host is public, so that a literal address and a name get the same answer. */
 const urlParam = z
   .string('required: a public http(s) URL')
   .max(MAX_URL, `at most ${MAX_URL} characters`)
   .refine((text) => URL.canParse(text), 'a whole URL, for example https://example.com/page')
   .meta({ description: `The page's URL. ${WEB_RULES}`, format: 'uri', maxLength: MAX_URL });
 
+const askedUrl = z.string().meta({ description: 'The URL that was asked for' });
 const finalUrl = z.string().meta({ description: 'Where the answer came from, after redirects' });
 
-/** The route promises at most this much text. */
+/** The most text that `extract` promises. */
 const MAX_CHARACTERS = 20_000;
 
 const extractResult = z.strictObject({
-  url: z.string().meta({ description: 'The URL that was asked for' }),
+  url: askedUrl,
   finalUrl,
   status: z.int().meta({ description: 'HTTP status of the page, 200 to 299: other answers are not sold' }),
   contentType: textOrNull('As the server says, without parameters; null when it says none'),
@@ -224,7 +113,9 @@ export const webExtract = defineEndpoint({
       publishedAt: null,
       canonicalUrl: null,
       headings: [{ level: 1, text: 'Example Domain' }],
-      text: 'Example Domain\n\nThis domain is for use in documentation examples without needing permission.\n\nLearn more',
+      text:
+        'Example Domain\n\nThis domain is for use in documentation examples without needing permission.\n\n' +
+        'Learn more',
       characters: 108,
       truncated: false,
       wordCount: 14,
@@ -244,6 +135,65 @@ export const webExtract = defineEndpoint({
     const retrievedAt = Math.floor(retrievedAtMs / 1000);
     return { url, ...page, source: { name: new URL(page.finalUrl).hostname, url: page.finalUrl, retrievedAt } };
   },
+});
+
+const ms = (description: string) => z.number().nonnegative().meta({ description });
+const msOrNull = (description: string) => z.number().nonnegative().nullable().meta({ description });
+
+const redirectsField = z
+  .array(z.strictObject({ url: z.string(), status: z.int(), latencyMs: ms('From its look-up to its headers') }))
+  .meta({ description: 'The answers that led elsewhere, in order, at most 5' });
+
+const tlsSchema = z.strictObject({
+  protocol: z.string(),
+  issuer: textOrNull('Organisation that issued the certificate'),
+  subject: textOrNull('Name that the certificate was issued to'),
+  validFrom: z.int().nullable().meta({ description: 'Unix seconds from which the certificate is valid' }),
+  validTo: z.int().nullable().meta({ description: 'Unix seconds at which the certificate expires' }),
+  expiresInDays: z
+    .int()
+    .nullable()
+    .meta({ description: 'Whole days until then, rounded down; negative once it has expired' }),
+});
+
+const measuredFromField = z.string().meta({ description: 'The service that measured' });
+
+/** What the problem of a URL that does not answer says beside the members of every problem. */
+export const unreachedMembers = z.object({
+  up: z.literal(false).nullable().meta({
+    description: 'null when the cause may be on the side of this service, such as its name server or its lack of IPv6',
+  }),
+  reason: z.string().meta({ description: 'Why it does not answer' }),
+  phase: z.enum(['dns', 'connect', 'tls', 'request', 'redirects']).meta({
+    description:
+      'The step that failed. request: sent, but its answer did not come; redirects: each step succeeded, but there ' +
+      'were more than 5 redirects',
+  }),
+  url: askedUrl,
+  failedUrl: z.string().meta({ description: 'The URL that failed: `url`, or where its redirects led' }),
+  redirects: redirectsField.meta({
+    description: 'The answers that led elsewhere, in order: at most 5, and the one too many',
+  }),
+  totalMs: ms('From the first look-up to the failure'),
+  timings: z
+    .object({
+      dnsMs: msOrNull('Look-up of the name; null for an address'),
+      connectMs: msOrNull('TCP connection'),
+      tlsMs: msOrNull('TLS handshake; null over plain http'),
+      firstByteMs: msOrNull('From the request to the failure'),
+      totalMs: ms('All of them'),
+    })
+    .meta({
+      description:
+        'Of the URL that failed. The step that failed is measured until the failure; a step that was not reached is ' +
+        'null',
+    }),
+  tls: tlsSchema.nullable().meta({ description: 'The certificate as it was sent, valid or not; null when none came' }),
+  certificateError: textOrNull(
+    "OpenSSL's name of what is wrong with the certificate, for example CERT_HAS_EXPIRED; null when nothing is",
+  ),
+  measuredFrom: measuredFromField,
+  checkedAt: z.int().meta({ description: 'Unix seconds' }),
 });
 
 const securityHeaders = z.strictObject({
@@ -267,7 +217,7 @@ const securityHeaders = z.strictObject({
 });
 
 const checkResult = z.strictObject({
-  url: z.string().meta({ description: 'The URL that was asked for' }),
+  url: askedUrl,
   finalUrl,
   status: z.int().meta({ description: 'HTTP status of the last answer, whatever it is' }),
   up: z.boolean().meta({ description: 'true when that status is 200 to 399' }),
@@ -357,3 +307,60 @@ export const webCheck = defineEndpoint({
     };
   },
 });
+
+function describeUnreached(
+  url: string,
+  measuredFrom: string,
+  { reason, mayBeOurs, reached, retrievedAtMs }: UnreachedUrl,
+): z.output<typeof unreachedMembers> {
+  const checkedAt = Math.floor(retrievedAtMs / 1000);
+  return {
+    up: mayBeOurs ? null : false,
+    reason,
+    phase: reached.phase ?? 'redirects',
+    url,
+    failedUrl: reached.url,
+    redirects: roundHops(reached.hops),
+    totalMs: tenths(reached.totalMs),
+    timings: roundPhases(reached.phaseMs),
+    tls: describeTls(reached.tls, checkedAt),
+    certificateError: reached.certificateFault,
+    measuredFrom,
+    checkedAt,
+  };
+}
+
+function describeTls(tls: TlsFacts | null, at: number): z.output<typeof tlsSchema> | null {
+  if (tls === null) return null;
+  const { protocol, issuer, subject, validFrom, validTo } = tls;
+  const expiresInDays = validTo === null ? null : Math.floor((validTo - at) / DAY_SECONDS);
+  return { protocol, issuer, subject, validFrom, validTo, expiresInDays };
+}
+
+function roundHops(hops: Reached['hops']) {
+  return hops.map((hop) => ({ ...hop, latencyMs: tenths(hop.latencyMs) }));
+}
+
+function roundPhases({ dns, connect, tls, request }: Reached['phaseMs']) {
+  return {
+    dnsMs: tenthsOrNull(dns),
+    connectMs: tenthsOrNull(connect),
+    tlsMs: tenthsOrNull(tls),
+    firstByteMs: tenthsOrNull(request),
+    totalMs: sumMs([dns, connect, tls, request]),
+  };
+}
+
+/** The sum of the steps; null is a step that was not needed. */
+function sumMs(steps: readonly (number | null)[]): number {
+  return tenths(steps.reduce<number>((sum, step) => sum + (step ?? 0), 0));
+}
+
+/** Finer differences are noise. */
+function tenths(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+function tenthsOrNull(value: number | null): number | null {
+  return value === null ? null : tenths(value);
+}
