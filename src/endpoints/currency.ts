@@ -17,10 +17,15 @@ import {
 import { decimal, gatherParts, type Missing, missingField, percentField, percentOf } from './fields.ts';
 import type { Sources } from './sources.ts';
 
+// The ECB's reference rates of a day: all of them against a base, or one amount converted.
+// 1. The day's fixing is read; it must quote the currencies that were asked for.
+// 2. The fixing before gives the change, and the days before give the series. An answer does not fail for them.
+// 3. `missing` says when the fixing is older than a holiday explains.
+
 const CODE = /^[A-Za-z]{3}$/;
 const CODE_FORM = 'a three-letter currency code such as EUR';
 
-/** A currency code in the query, in any letter case. The endpoint checks later whether the day's rates quote it. */
+/** A currency code in any letter case. Whether the day's rates quote it is checked later. */
 function codeParam() {
   return z
     .string({ error: `required: ${CODE_FORM}` })
@@ -28,7 +33,6 @@ function codeParam() {
     .transform((text) => text.toUpperCase());
 }
 
-/** Comma-separated codes in the query. */
 function codesParam() {
   const form = 'comma-separated three-letter currency codes';
   return z
@@ -45,62 +49,8 @@ const dateParam = z
   .optional()
   .meta({ description: `Day of the rates, from ${FIRST_FIXING} to today; default: the latest`, format: 'date' });
 
-const dateField = z.string().meta({
-  description:
-    'Day of the fixing: the last one on or before the day asked for; `missing` says so when it is more than four ' +
-    'working days older',
-  format: 'date',
-});
-
-const noteField = z.string().meta({ description: 'What the figures are, and are not' });
-
-/** Part of every answer: these are reference rates, and no trade executes at them. */
-const NOTE =
-  'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, ' +
-  'not an executed price. Rates between two other currencies are computed from their euro rates.';
-
-/** The fixing that applies to a day. Throws BadParameter for a day that is still in the future in Frankfurt. */
-async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency'>, date: string | undefined) {
-  const today = frankfurtDate(clock.nowMs());
-  if (date !== undefined && date > today) {
-    throw new BadParameter([{ path: 'date', message: `in the future; today is ${today} in Frankfurt` }]);
-  }
-  return await currency.at(date ?? null);
-}
-
-/** The ECB pauses two working days at most, at Easter and at Christmas (its calendar of TARGET holidays). */
-const LATE_WEEKDAYS = 4;
-
-/** Says that a fixing is more than four working days older than the day asked for, or than today in Frankfurt where none was asked for. */
-function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: string | undefined): Missing {
-  const day = asked ?? frankfurtDate(clock.nowMs());
-  const weekdays = weekdaysBetween(date, day);
-  if (weekdays <= LATE_WEEKDAYS) return [];
-  const reason =
-    `the newest fixing up to ${day} that the source gives is of ${date}, ${weekdays} working days before: it may ` +
-    'lack later ones';
-  return [{ field: 'date', reason }];
-}
-
-/** Throws BadParameter that names each currency without a rate on that day, and lists the currencies that have one. */
-function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [string, string])[]): void {
-  const list = [...rates.keys()].sort().join(', ');
-  const errors = asked
-    .filter(([, code]) => !rates.has(code))
-    .map(([path, code]) => ({ path, message: `${code} has no reference rate of ${date}; there are ${list}` }));
-  if (errors.length > 0) throw new BadParameter(errors);
-}
-
-/** The `source` member of an answer about rates. */
-function fixingSource({ source, url, retrievedAtMs }: Omit<DatedFixing, 'fixing'>) {
-  const licence = 'Reuse is free with the source named (ECB)';
-  return { name: source, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence };
-}
-
-/** The ECB keeps a file of its last 90 days, so a longer series would need its whole history. */
+/** The ECB keeps a file of its last 90 days. A longer series would need its whole history. */
 const MAX_DAYS = 90;
-/** The longest gap between two fixings is five days, at Easter and Christmas. */
-const LOOK_BACK_DAYS = 14;
 
 const daysParam = integerParam({
   min: 0,
@@ -109,12 +59,19 @@ const daysParam = integerParam({
   description: 'Calendar days of the series that ends with the fixing; 0: no series',
 });
 
+const dateField = z.string().meta({
+  description:
+    'Day of the fixing: the last one on or before the day asked for; `missing` says so when it is more than four ' +
+    'working days older',
+  format: 'date',
+});
+
 const previousDateField = dateField.nullable().meta({
   description: 'Day of the fixing before that one; null for the first one, and when it cannot be read',
   format: 'date',
 });
 
-/** A series of the days' fixings, each with `shape` beside its date. */
+/** The days' fixings, each with `shape` beside its date. */
 function seriesField<T extends z.ZodRawShape>(shape: T) {
   return z
     .array(z.strictObject({ date: z.string().meta({ description: 'Day of the fixing', format: 'date' }), ...shape }))
@@ -124,48 +81,21 @@ function seriesField<T extends z.ZodRawShape>(shape: T) {
     });
 }
 
-/** What lies before a fixing. */
-interface History {
-  readonly previous: Fixing | null;
-  /** Oldest first; null when no series was asked for, or it cannot be read. */
-  readonly series: readonly Fixing[] | null;
-  readonly missing: Missing;
-  /** Of the fixing, then of its history. */
-  readonly sources: ReturnType<typeof fixingSource>[];
-}
+const noteField = z.string().meta({ description: 'What the figures are, and are not' });
 
-/** Reads the fixing before a fixing, and the series of `days` days that ends with it: one read of a file that is kept. An answer does not fail for it. */
-async function readHistory(
-  { currency }: Pick<Sources, 'currency'>,
-  read: DatedFixing,
-  days: number,
-  signal: AbortSignal,
-): Promise<History> {
-  const { date } = read.fixing;
-  const from = daysBefore(date, Math.max(days - 1, LOOK_BACK_DAYS));
-  const { parts, missing } = await gatherParts({ history: () => currency.between(from, date) }, signal);
-  const found = parts.history ?? null;
-  const fields = ['previousDate', 'changePercent', ...(days > 0 ? ['series'] : [])];
-  const first = daysBefore(date, days - 1);
-  return {
-    previous: found?.fixings.find((fixing) => fixing.date < date) ?? null,
-    series: days > 0 && found ? found.fixings.filter((fixing) => fixing.date >= first).toReversed() : null,
-    missing: missing.flatMap(({ reason }) => fields.map((field) => ({ field, reason }))),
-    sources: [fixingSource(read), ...(found ? [fixingSource(found)] : [])],
-  };
-}
+const NOTE =
+  'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, ' +
+  'not an executed price. Rates between two other currencies are computed from their euro rates.';
 
-/** A rate's change since the fixing before, in percent; null without one, or where it lacks a currency. */
-function changeSince(previous: Fixing | null, now: Fixing, from: string, to: string): string | null {
-  const change = previous && rateChange(previous, now, from, to);
-  return change && percentOf(change.part, change.whole);
-}
+const sourcesField = z.array(sourceSchema).meta({ description: '`source`, then that of the fixings before' });
+
+const LICENCE = 'Reuse is free with the source named (ECB)';
 
 const EXAMPLE_SOURCE = {
   name: 'European Central Bank',
   url: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist.zip',
   retrievedAt: 1795199401,
-  licence: 'Reuse is free with the source named (ECB)',
+  licence: LICENCE,
 };
 
 /** Reference rates of a day against a base. */
@@ -203,7 +133,7 @@ export const currencyRates = defineEndpoint({
     note: noteField,
     missing: missingField,
     source: sourceSchema,
-    sources: z.array(sourceSchema).meta({ description: '`source`, then that of the fixings before' }),
+    sources: sourcesField,
   }),
   example: {
     params: { base: 'USD', symbols: 'EUR,JPY', date: '2026-04-12', days: '4' },
@@ -244,7 +174,6 @@ export const currencyRates = defineEndpoint({
   },
 });
 
-/** The rates that the day quotes. */
 function ratesOf(fixing: Fixing, base: string, codes: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     codes.flatMap((code) => {
@@ -256,21 +185,19 @@ function ratesOf(fixing: Fixing, base: string, codes: readonly string[]): Record
 
 const AMOUNT_FORM = 'a decimal number with at most 18 digits before and 8 after the point, without sign or exponent';
 
-/** A hundredth of a cent. A small amount of a weak currency keeps six significant digits instead. */
+/** A hundredth of a cent; a small amount of a weak currency keeps six significant digits instead. */
 const RESULT_PRECISION = { decimals: 4, significant: 6 };
 
 const amount = z
   .string({ error: `required: ${AMOUNT_FORM}` })
   .regex(/^\d{1,18}(\.\d{1,8})?$/, AMOUNT_FORM)
-  // Normalises the amount: 007.50 becomes 7.5.
+  // 007.50 becomes 7.5.
   .transform((text) => formatDecimal(parseDecimal(text) ?? { digits: 0n, scale: 0 }))
   .meta({ description: 'Amount to convert, as a decimal string' });
 
 const EXAMPLE_CONVERT_SOURCE = {
-  name: 'European Central Bank',
+  ...EXAMPLE_SOURCE,
   url: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-daily.xml',
-  retrievedAt: 1795199401,
-  licence: 'Reuse is free with the source named (ECB)',
 };
 
 /** Converts an amount at the reference rate of a day. */
@@ -307,7 +234,7 @@ export const currencyConvert = defineEndpoint({
     note: noteField,
     missing: missingField,
     source: sourceSchema,
-    sources: z.array(sourceSchema).meta({ description: '`source`, then that of the fixings before' }),
+    sources: sourcesField,
   }),
   example: {
     params: { from: 'EUR', to: 'USD', amount: '99.95' },
@@ -360,8 +287,83 @@ export const currencyConvert = defineEndpoint({
   },
 });
 
-/** The rate of a day; none where the day lacks a currency. */
+/** None where the day lacks a currency. */
 function rateOn(fixing: Fixing, from: string, to: string) {
   const rate = crossRate(fixing, from, to);
   return rate === null ? [] : [{ date: fixing.date, rate: formatDecimal(roundedRate(rate)) }];
+}
+
+/** The fixing that applies to a day. Throws BadParameter for a day that has not begun in Frankfurt. */
+async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency'>, date: string | undefined) {
+  const today = frankfurtDate(clock.nowMs());
+  if (date !== undefined && date > today) {
+    throw new BadParameter([{ path: 'date', message: `in the future; today is ${today} in Frankfurt` }]);
+  }
+  return await currency.at(date ?? null);
+}
+
+/** Throws BadParameter that names each currency without a rate on that day, and lists those that have one. */
+function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [string, string])[]): void {
+  const list = [...rates.keys()].sort().join(', ');
+  const errors = asked
+    .filter(([, code]) => !rates.has(code))
+    .map(([path, code]) => ({ path, message: `${code} has no reference rate of ${date}; there are ${list}` }));
+  if (errors.length > 0) throw new BadParameter(errors);
+}
+
+interface History {
+  readonly previous: Fixing | null;
+  /** Oldest first; null when no series was asked for, or it cannot be read. */
+  readonly series: readonly Fixing[] | null;
+  readonly missing: Missing;
+  /** Of the fixing, then of its history. */
+  readonly sources: ReturnType<typeof fixingSource>[];
+}
+
+/** Enough for the fixing before: the longest gap is five days, at Easter and Christmas. */
+const LOOK_BACK_DAYS = 14;
+
+/** Reads what lies before a fixing: one read of a file that is kept. `missing` has it when that fails. */
+async function readHistory(
+  { currency }: Pick<Sources, 'currency'>,
+  read: DatedFixing,
+  days: number,
+  signal: AbortSignal,
+): Promise<History> {
+  const { date } = read.fixing;
+  const from = daysBefore(date, Math.max(days - 1, LOOK_BACK_DAYS));
+  const { parts, missing } = await gatherParts({ history: () => currency.between(from, date) }, signal);
+  const found = parts.history ?? null;
+  const fields = ['previousDate', 'changePercent', ...(days > 0 ? ['series'] : [])];
+  const first = daysBefore(date, days - 1);
+  return {
+    previous: found?.fixings.find((fixing) => fixing.date < date) ?? null,
+    series: days > 0 && found ? found.fixings.filter((fixing) => fixing.date >= first).toReversed() : null,
+    missing: missing.flatMap(({ reason }) => fields.map((field) => ({ field, reason }))),
+    sources: [fixingSource(read), ...(found ? [fixingSource(found)] : [])],
+  };
+}
+
+/** A rate's change since the fixing before, in percent; null where that lacks a currency. */
+function changeSince(previous: Fixing | null, now: Fixing, from: string, to: string): string | null {
+  const change = previous && rateChange(previous, now, from, to);
+  return change && percentOf(change.part, change.whole);
+}
+
+/** More than the two working days that the ECB pauses at most (Easter and Christmas, TARGET holidays). */
+const LATE_WEEKDAYS = 4;
+
+/** Says that a fixing is too old for the day asked for, or for today in Frankfurt. */
+function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: string | undefined): Missing {
+  const day = asked ?? frankfurtDate(clock.nowMs());
+  const weekdays = weekdaysBetween(date, day);
+  if (weekdays <= LATE_WEEKDAYS) return [];
+  const reason =
+    `the newest fixing up to ${day} that the source gives is of ${date}, ${weekdays} working days before: it may ` +
+    'lack later ones';
+  return [{ field: 'date', reason }];
+}
+
+function fixingSource({ source, url, retrievedAtMs }: Omit<DatedFixing, 'fixing'>) {
+  return { name: source, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
 }
