@@ -26,6 +26,16 @@ export function countOrNull(description: string) {
   return z.int().nonnegative().nullable().meta({ description });
 }
 
+/** A whole number of either sign, or null where the description says so. */
+export function integerOrNull(description: string) {
+  return z.int().nullable().meta({ description });
+}
+
+/** A number that may have a fraction, or null where the description says so. */
+export function numberOrNull(description: string) {
+  return z.number().nullable().meta({ description });
+}
+
 /** A text, or null where the description says so. */
 export function textOrNull(description: string) {
   return z.string().nullable().meta({ description });

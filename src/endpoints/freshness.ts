@@ -3,7 +3,7 @@ import type { CollectorStatus } from '../collector/store/facts.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
-import { countOrNull, DAY_SECONDS } from './fields.ts';
+import { countOrNull, DAY_SECONDS, integerOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // How an answer over collected data says how current it is, and where live and collected data meet:
@@ -24,11 +24,8 @@ export const freshness = z
   .strictObject({
     head: countOrNull('The newest block of the chain, as a provider last reported it'),
     collected: countOrNull('The newest block that was read'),
-    lagBlocks: z.int().nullable().meta({ description: 'Blocks between the two' }),
-    lagSeconds: z
-      .int()
-      .nullable()
-      .meta({ description: 'Time between the two, and since a provider last confirmed the head' }),
+    lagBlocks: integerOrNull('Blocks between the two'),
+    lagSeconds: integerOrNull('Time between the two, and since a provider last confirmed the head'),
   })
   .meta({ description: 'How current the collected data is; null while unknown' });
 

@@ -3,7 +3,17 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { asOfBlock, atField, chainSource, countField, countOrNull, EXAMPLE_CHAIN_SOURCE, hashField } from './fields.ts';
+import {
+  asOfBlock,
+  atField,
+  chainSource,
+  countField,
+  countOrNull,
+  EXAMPLE_CHAIN_SOURCE,
+  hashField,
+  integerOrNull,
+  numberOrNull,
+} from './fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -17,9 +27,14 @@ import {
 } from './freshness.ts';
 import type { Sources } from './sources.ts';
 
-/** Header times are whole seconds, and two half-second blocks share one. So the mean needs many blocks: over 200 it errs by at most 0.005 s. */
+// The chain as a whole, and how well this service follows it:
+// 1. `/network`: the head, read live as long as the chain answers, and the collector's position;
+// 2. `/activity`: what happened in each of the last 24 hours, as collected;
+// 3. `/health`: whether the collected data are current, with 503 when they are not.
+
+/** Header times are whole seconds, which two blocks of Arc share. Over 200 blocks the mean errs by at most 0.005 s. */
 const BLOCK_TIME_SPAN = 200;
-/** Ten seconds of half-second blocks: recent, and one batch of moderate size. */
+/** Ten seconds of half-second blocks: recent, and a batch of moderate size. */
 const SAMPLE_BLOCKS = 20;
 
 const nothingYet = 'null before the first block is collected';
@@ -45,30 +60,15 @@ const networkResult = z.strictObject({
       description: 'The newest block; while the chain does not answer the newest that a provider reported before',
     }),
   blocksCollected: countField('Blocks that the collector has read whole, those included that it keeps as hourly sums'),
-  firstCollected: z
-    .int()
-    .nullable()
-    .meta({ description: `First block that the collector has read whole; ${nothingYet}` }),
-  lagBlocks: z
-    .int()
-    .nullable()
-    .meta({ description: `Blocks that the collector is behind the head; ${nothingYet}` }),
-  lagSeconds: z
-    .number()
-    .nullable()
-    .meta({ description: `The same in seconds of the chain's time; ${nothingYet}` }),
-  blockTimeSeconds: z
-    .number()
-    .nullable()
-    .meta({
-      description: `Mean over the last ${BLOCK_TIME_SPAN} blocks, or as many as there are; null when they share one timestamp`,
-    }),
-  txPerSecond: z
-    .number()
-    .nullable()
-    .meta({
-      description: `Transactions in the last ${SAMPLE_BLOCKS} blocks, by the mean block time; null while that is unknown`,
-    }),
+  firstCollected: integerOrNull(`First block that the collector has read whole; ${nothingYet}`),
+  lagBlocks: integerOrNull(`Blocks that the collector is behind the head; ${nothingYet}`),
+  lagSeconds: numberOrNull(`The same in seconds of the chain's time; ${nothingYet}`),
+  blockTimeSeconds: numberOrNull(
+    `Mean over the last ${BLOCK_TIME_SPAN} blocks, or as many as there are; null when they share one timestamp`,
+  ),
+  txPerSecond: numberOrNull(
+    `Transactions in the last ${SAMPLE_BLOCKS} blocks, by the mean block time; null while that is unknown`,
+  ),
   asOfBlock,
   freshness: z
     .strictObject({
@@ -83,7 +83,9 @@ const networkResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** The chain's head, read live as long as the chain answers, and the collector's position. */
+type Read = Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector' | 'reads'>;
+
+/** The chain's head and rates, and the collector's position. */
 export const network = defineEndpoint({
   path: '/network',
   access: 'free',
@@ -93,7 +95,7 @@ export const network = defineEndpoint({
     'collector is.',
   params: z.object({}),
   result: networkResult,
-  // One live read serves all callers: at most one request to the chain every five seconds.
+  // One live read serves all callers: at most one every five seconds.
   cacheMs: 5000,
   example: {
     params: {},
@@ -141,9 +143,6 @@ export const network = defineEndpoint({
   },
 });
 
-type Read = Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector' | 'reads'>;
-
-/** What is measured of the chain, wherever it was read. */
 interface Measured {
   readonly head: { readonly number: number; readonly hash: string; readonly at: number };
   readonly genesis: { readonly hash: string; readonly at: number } | null;
@@ -154,7 +153,7 @@ interface Measured {
 
 async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<Measured> {
   const head = await readLatestHeader(chain, { signal });
-  // Leaves genesis out, because its timestamp may lie long before the second block.
+  // Without genesis, which may be much older than the second block.
   const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
   const sampled = sampleBefore(head.number);
   const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
@@ -170,7 +169,16 @@ async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<M
   };
 }
 
-/** The same from the collector, for the time in which the chain gives no answer; null before it has seen a head. */
+/** The sample's blocks before the head, without genesis. */
+function sampleBefore(head: number): number[] {
+  return Array.from({ length: SAMPLE_BLOCKS - 1 }, (_, back) => head - 1 - back).filter((block) => block > 0);
+}
+
+function meanBlockTime(first: Header, head: Header): number | null {
+  return head.at > first.at ? (head.at - first.at) / (head.number - first.number) : null;
+}
+
+/** What the collector has of it while the chain gives no answer; null before it has seen a head. */
 function readCollected({ collector, reads }: Read): Measured | null {
   const { head, blockTimeSeconds } = collector.status();
   return (
@@ -185,16 +193,7 @@ function rates(transactions: readonly number[], blockTime: number | null) {
   return { blockTimeSeconds: rounded(blockTime), txPerSecond };
 }
 
-/** The sample's blocks besides the head, without genesis. */
-function sampleBefore(head: number): number[] {
-  return Array.from({ length: SAMPLE_BLOCKS - 1 }, (_, back) => head - 1 - back).filter((block) => block > 0);
-}
-
-function meanBlockTime(first: Header, head: Header): number | null {
-  return head.at > first.at ? (head.at - first.at) / (head.number - first.number) : null;
-}
-
-/** Rounds to three decimals, because whole-second header times do not give more. */
+/** Three decimals: whole-second header times do not give more. */
 function rounded(value: number): number {
   return Math.round(value * 1000) / 1000;
 }
@@ -287,8 +286,8 @@ const healthResult = z.strictObject({
   readings: z.strictObject({
     headMovedSecondsAgo: countOrNull('Since a provider showed a higher block than before; null before the first'),
     headCheckedSecondsAgo: countOrNull('Since a provider last answered; null before the first in this run'),
-    lagBlocks: z.int().nullable().meta({ description: 'As in freshness' }),
-    lagSeconds: z.int().nullable().meta({ description: 'As in freshness' }),
+    lagBlocks: integerOrNull('As in freshness'),
+    lagSeconds: integerOrNull('As in freshness'),
     windowCollectedShare: z.number().meta({
       description: 'Share of the window of past blocks that is collected, 0 to 1; does not count towards the status',
     }),
@@ -343,7 +342,7 @@ export const health = defineEndpoint({
   },
 });
 
-/** Checks in this order: stalled, lagging, ok. Stalled comes first, because the lag means nothing while no provider reports the head. */
+/** Stalled comes before lagging, because the lag means nothing while no provider reports the head. */
 function statusOf(
   hasHead: boolean,
   { headMovedSecondsAgo, lagBlocks, lagSeconds }: z.output<typeof healthResult>['readings'],

@@ -3,7 +3,16 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { atField, countField, countOrNull, detailField, paidDetail, percentOf, percentOfAllField } from './fields.ts';
+import {
+  atField,
+  countField,
+  countOrNull,
+  detailField,
+  numberOrNull,
+  paidDetail,
+  percentOf,
+  percentOfAllField,
+} from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
@@ -56,8 +65,8 @@ const rpcHealthResult = z.strictObject({
       headLagBlocks: z
         .strictObject({ avg: z.number().nullable(), max: z.int().nullable() })
         .meta({ description: 'Behind the best head of the same round; null without any' }),
-      errorShare: z.number().nullable().meta({ description: 'Failed probes by all, 0 to 1; null without any' }),
-      errorRate: z.number().nullable().meta({ description: 'The same, under its old name' }),
+      errorShare: numberOrNull('Failed probes by all, 0 to 1; null without any'),
+      errorRate: numberOrNull('The same, under its old name'),
       errors: z.strictObject({ timeout: count, rateLimited: count, rpcError: count, transport: count }).meta({
         description: 'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
       }),
@@ -194,7 +203,7 @@ const rpcResult = z.strictObject({
     .array(
       z.strictObject({
         ...endpointName,
-        latencyMs: z.number().nullable().meta({ description: 'Of the last answer; null when there was none' }),
+        latencyMs: numberOrNull('Of the last answer; null when there was none'),
         headLagBlocks: countOrNull(
           'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
             'apart, in which a block may come',

@@ -4,7 +4,17 @@ import { readTokens } from '../chain/erc20.ts';
 import type { TokenEvent } from '../collector/store/token-events.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { formatUnits } from '../lib/units.ts';
-import { addressField, atField, countField, DAY_SECONDS, decimal, hashField, textOrNull, usdcField } from './fields.ts';
+import {
+  addressField,
+  atField,
+  countField,
+  DAY_SECONDS,
+  decimal,
+  hashField,
+  integerOrNull,
+  textOrNull,
+  usdcField,
+} from './fields.ts';
 import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
 import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
 import type { Sources } from './sources.ts';
@@ -34,7 +44,7 @@ const result = z.strictObject({
     .strictObject({
       address: addressField('The contract'),
       symbol: textOrNull('As the contract says; null when it says none'),
-      decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
+      decimals: integerOrNull('null when the contract does not say'),
     })
     .nullable()
     .meta({ description: 'The project token; null when none is configured' }),

@@ -4,7 +4,7 @@ import { withMembers } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { Reached, TlsFacts } from '../upstream/guard/dial.ts';
 import type { UnreachedUrl } from '../upstream/web/web.ts';
-import { atField, countField, countOrNull, DAY_SECONDS, textOrNull } from './fields.ts';
+import { atField, countField, countOrNull, DAY_SECONDS, integerOrNull, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // A public web page: its content (`extract`), and how its server answers (`check`).
@@ -148,12 +148,9 @@ const tlsSchema = z.strictObject({
   protocol: z.string(),
   issuer: textOrNull('Organisation that issued the certificate'),
   subject: textOrNull('Name that the certificate was issued to'),
-  validFrom: z.int().nullable().meta({ description: 'Unix seconds from which the certificate is valid' }),
-  validTo: z.int().nullable().meta({ description: 'Unix seconds at which the certificate expires' }),
-  expiresInDays: z
-    .int()
-    .nullable()
-    .meta({ description: 'Whole days until then, rounded down; negative once it has expired' }),
+  validFrom: integerOrNull('Unix seconds from which the certificate is valid'),
+  validTo: integerOrNull('Unix seconds at which the certificate expires'),
+  expiresInDays: integerOrNull('Whole days until then, rounded down; negative once it has expired'),
 });
 
 const measuredFromField = z.string().meta({ description: 'The service that measured' });

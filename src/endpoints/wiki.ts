@@ -5,7 +5,7 @@ import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
-import { atField, countField, countOrNull, gatherParts, missingField, textOrNull } from './fields.ts';
+import { atField, countField, countOrNull, gatherParts, integerOrNull, missingField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // Wikipedia: articles that match a search, the summary of an article, and its text from any offset.
@@ -53,8 +53,8 @@ const descriptionField = textOrNull('What it is, in a few words; null when the p
 const thumbnailField = z
   .strictObject({
     url: z.string().meta({ description: 'The image, at a small width' }),
-    width: z.int().nullable().meta({ description: 'In pixels' }),
-    height: z.int().nullable().meta({ description: 'In pixels' }),
+    width: integerOrNull('In pixels'),
+    height: integerOrNull('In pixels'),
   })
   .nullable()
   .meta({ description: 'Its licence is its own: see its page on Wikipedia' });

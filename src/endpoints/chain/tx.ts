@@ -35,6 +35,7 @@ import {
   EXAMPLE_CHAIN_SOURCE,
   hashField,
   hashParam,
+  integerOrNull,
   perGasField,
   showPerGas,
   textOrNull,
@@ -60,7 +61,7 @@ const side = (description: string) =>
             'it',
         }),
       symbol: textOrNull('As the contract says, not proof of anything'),
-      decimals: z.int().nullable().meta({ description: 'null when unknown' }),
+      decimals: integerOrNull('null when unknown'),
       amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
       amountRaw: bigInteger('In base units'),
     })
@@ -89,7 +90,7 @@ const swapField = z.strictObject({
 const transferField = z.strictObject({
   token: addressField(`Emitter of the log; ${ARC_SYSTEM_ADDRESS} is Arc's native USDC (18 decimals)`),
   symbol: textOrNull('As the contract says, not proof of anything; null when it says none'),
-  decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
+  decimals: integerOrNull('null when the contract does not say'),
   from: addressField('Sender; the zero address when minted'),
   to: addressField('Recipient; the zero address when burned'),
   amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
@@ -139,7 +140,7 @@ const txFields = z.strictObject({
       'true once it is in a block; Arc’s blocks are final. false while pending: it may still succeed, revert, be ' +
       'replaced or be dropped, so ask again before relying on it',
   }),
-  block: z.int().nullable().meta({ description: 'null while pending' }),
+  block: integerOrNull('null while pending'),
   at: atField('Time of the block').nullable().meta({ description: 'Unix seconds of the block; null while pending' }),
   confirmations: countField('Blocks from its own to asOfBlock, both counted; 0 while pending. On Arc one is enough'),
   from: addressField('Sender'),
@@ -168,7 +169,7 @@ const txFields = z.strictObject({
   valueUsdc: usdcField('Native value sent along, in USDC, rounded to six decimals'),
   valueWei: bigInteger('The same, exact, in 10^-18 USDC'),
   gasLimit: countField('The most gas that it may use'),
-  gasUsed: z.int().nullable().meta({ description: 'null while pending' }),
+  gasUsed: integerOrNull('null while pending'),
   maxFeePerGas: perGasField('The most that it pays for a unit of gas: its maximum, or its gas price'),
   maxPriorityFeePerGas: perGasField('The tip that it offers')
     .nullable()

@@ -18,6 +18,7 @@ import {
   countField,
   decimal,
   EXAMPLE_CHAIN_SOURCE,
+  integerOrNull,
   type Missing,
   missingField,
   missingWhen,
@@ -64,7 +65,7 @@ const balancesField = z
     z.strictObject({
       address: addressField('Contract of the token'),
       symbol: textOrNull('As the contract says, else as this service lists it'),
-      decimals: z.int().nullable().meta({ description: 'null when the contract does not say' }),
+      decimals: integerOrNull('null when the contract does not say'),
       balance: decimal('In whole tokens')
         .nullable()
         .meta({ description: 'In whole tokens; null without decimals, or when the contract does not answer' }),

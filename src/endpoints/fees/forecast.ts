@@ -7,7 +7,7 @@ import type { ChainReads } from '../../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { atField, countField, countOrNull, DAY_SECONDS, decimal, usdcField } from '../fields.ts';
+import { atField, countField, countOrNull, DAY_SECONDS, decimal, numberOrNull, usdcField } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from '../freshness.ts';
 import {
   baseFee,
@@ -106,10 +106,10 @@ const trend = z
         ...utilisation('Mean share of the gas limit that their blocks used'),
       }),
     ),
-    slopeSharePerHour: z.number().nullable().meta({
-      description: 'Change of the share an hour, by least squares over the points; null with fewer than two',
-    }),
-    slopePerHour: z.number().nullable().meta({ description: 'The same, under its old name' }),
+    slopeSharePerHour: numberOrNull(
+      'Change of the share an hour, by least squares over the points; null with fewer than two',
+    ),
+    slopePerHour: numberOrNull('The same, under its old name'),
   })
   .meta({ description: 'The last two hours in steps of five minutes, oldest first, the current step included' });
 

@@ -10,7 +10,7 @@ import type {
 } from '../../collector/store/trades.ts';
 import { BadParameter } from '../../errors.ts';
 import { divide, formatDecimal, formatUnits, formatUsdc, USDC_DECIMALS } from '../../lib/units.ts';
-import { addressField, atField, countField, decimal, hashField, usdcField } from '../fields.ts';
+import { addressField, atField, countField, decimal, hashField, numberOrNull, usdcField } from '../fields.ts';
 import type { CollectedSettings, WatchedToken } from '../sources.ts';
 
 /** Amounts are collected in 10^-9 of a whole token. */
@@ -141,15 +141,11 @@ const side = (what: string, against: string) =>
   z
     .strictObject({
       trades: countField('Measured trades: those before which their pool was seen'),
-      costBps: z
-        .number()
-        .nullable()
-        .meta({
-          description:
-            `How much ${against} than at the price of the same pool right before each trade, in hundredths of a ` +
-            "percent, by volume: the pool's fee and the price that the trade itself moved. The market's own movement " +
-            'is not in it. null without a measured trade',
-        }),
+      costBps: numberOrNull(
+        `How much ${against} than at the price of the same pool right before each trade, in hundredths of a ` +
+          "percent, by volume: the pool's fee and the price that the trade itself moved. The market's own movement " +
+          'is not in it. null without a measured trade',
+      ),
     })
     .meta({ description: what });
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
-import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/trades.ts';
+import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/costs.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { addressField, detailField, paidDetail, usdcField } from '../fields.ts';
+import { addressField, detailField, numberOrNull, paidDetail, usdcField } from '../fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -39,15 +39,11 @@ const E9 = 1_000_000_000n;
 /** Size classes of a trade in USDC, a factor of ten apart: from a card payment to a treasury transfer. */
 const BOUNDS = [100n, 1000n, 10_000n, 100_000n].map((usdc) => usdc * E9);
 
-const deviation = z
-  .number()
-  .nullable()
-  .meta({
-    description:
-      "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC " +
-      "moved - base moved x vwap| by the sum of base moved x vwap. It grows with the market's own movement within the " +
-      'window',
-  });
+const deviation = numberOrNull(
+  "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC " +
+    "moved - base moved x vwap| by the sum of base moved x vwap. It grows with the market's own movement within the " +
+    'window',
+);
 
 const result = z.strictObject({
   symbol: z.string(),
