@@ -31,12 +31,18 @@ import {
 } from './fx/fields.ts';
 import type { Sources, WatchedToken } from './sources.ts';
 
-const WINDOW_MINUTES = 60;
-/** Long, because a service that watches no token stays so until its configuration changes. */
-const RETRY_SECONDS = 3600;
+// What watched tokens are traded for in USDC: all of them over the last hour (this route), and one of them over a day
+// with its pools (`marketField`, which `chain/token` shows). Both end with the newest collected block.
 
 const nullableRate = (description: string) =>
   rate.nullable().meta({ description: `${description}; USDC for one whole token, null without a trade` });
+
+const ageField = countOrNull('Time since that trade; null without one');
+
+const changeField = percentField(
+  'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since ' +
+    'then were not searched',
+).nullable();
 
 const pair = z.strictObject({
   symbol: z.string().meta({ description: 'The base token; the quote is USDC' }),
@@ -46,21 +52,18 @@ const pair = z.strictObject({
     .strictObject({ rate, at: atField('Time of its block') })
     .nullable()
     .meta({ description: 'The newest executed trade that counts; null when none is stored' }),
-  ageSeconds: countOrNull('Time since that trade; null without one'),
+  ageSeconds: ageField,
   vwap1h: nullableRate('Volume-weighted rate of the last hour: all USDC by all base tokens'),
   low1h: nullableRate('Lowest rate of a trade of the hour'),
   high1h: nullableRate('Highest rate of a trade of the hour'),
   trades1h: countField('Trades of the hour that count: no dust, no outliers'),
   volumeUsdc1h: usdcField('USDC traded in the hour'),
   complete1h: z.boolean().meta({ description: 'Whether every block of the hour was searched for trades' }),
-  change24hPercent: percentField(
-    'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since ' +
-      'then were not searched',
-  ).nullable(),
+  change24hPercent: changeField,
   change24h: percentField('The same, under its old name').nullable(),
 });
 
-/** The prices of all watched tokens. */
+/** Executed prices of every watched token. */
 export const marketPrices = defineEndpoint({
   path: '/market/prices',
   access: 'paid',
@@ -112,6 +115,10 @@ export const marketPrices = defineEndpoint({
   },
 });
 
+const WINDOW_MINUTES = 60;
+/** Long: a service that watches no token does so until its configuration changes. */
+const RETRY_SECONDS = 3600;
+
 function showPair(token: WatchedToken, sources: Collected, until: number): z.input<typeof pair> {
   const { reads, clock } = sources;
   const hour = reads.tradesIn(windowOf(token, WINDOW_MINUTES, until));
@@ -135,22 +142,17 @@ function showPair(token: WatchedToken, sources: Collected, until: number): z.inp
   };
 }
 
-const DAY_MINUTES = DAY_SECONDS / 60;
 /** The usual token has a handful. Pools of Uniswap v4 cost their creator next to nothing. */
 const MAX_POOLS = 20;
 
-/** A watched token's trades against USDC. */
 export const marketField = z
   .strictObject({
     symbol: z.string().meta({ description: 'As this service lists it' }),
     ...fxUnits,
     last: lastTrade,
-    ageSeconds: countOrNull('Time since that trade; null without one'),
+    ageSeconds: ageField,
     window: windowField.meta({ description: 'Executed trades of the 24 hours up to the newest collected block' }),
-    change24hPercent: percentField(
-      'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks ' +
-        'since then were not searched',
-    ).nullable(),
+    change24hPercent: changeField,
     pools: poolsField,
     poolsTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_POOLS} listed` }),
   })
@@ -159,12 +161,11 @@ export const marketField = z
     description: 'Price, volume and pools from executed trades; null for a token whose trades are not collected',
   });
 
-/** Why a token's trades are not in the answer. */
 const NOT_WATCHED =
   'this service collects trades and transfers of the tokens that it watches, and this is none of them';
 const IS_USDC = 'USDC is what prices are quoted in, and its transfers are not collected';
 
-/** The reason why nothing of a token is collected; null for a watched token. */
+/** Why nothing of a token is collected; null for a watched token. */
 export function uncollectedReason(
   { collected, usdc }: Pick<Sources, 'collected' | 'usdc'>,
   address: string,
@@ -172,6 +173,8 @@ export function uncollectedReason(
   if (address === usdc.toLowerCase()) return IS_USDC;
   return collected.watched.some((token) => token.address === address) ? null : NOT_WATCHED;
 }
+
+const DAY_MINUTES = DAY_SECONDS / 60;
 
 /** A watched token's market up to `until`, in Unix seconds. */
 export function showMarket(
@@ -198,7 +201,7 @@ export function showMarket(
   };
 }
 
-/** The change of the rate from one trade to another in percent, from fractions, so that only the result is rounded. */
+/** The change of the rate in percent, from fractions, so that only the result is rounded. */
 function changeOf(from: Amounts | null, to: Amounts | null): string | null {
   if (from === null || to === null) return null;
   const before = from.usdcE9 * to.baseE9;

@@ -5,23 +5,23 @@ import type { ContractCreation } from '../../collector/store/deploys.ts';
 import { addressField, atField, hashField, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
+// What `chain/wallet` and `chain/token` say of an account: its label, whose code it runs, its creation, and the blocks
+// that were searched for what it did.
+
 /** A block and its time. */
 export const placeField = (description: string) =>
   z.strictObject({ block: z.int().nonnegative(), at: atField('Time of the block') }).meta({ description });
 
-/** The ends of the blocks that were searched. */
 export const searchedFields = {
   since: placeField('The first block that was searched; what is older is not in here'),
   until: placeField('The last block that was searched'),
 };
 
-/** What an account is called. */
 export const labelField = textOrNull(
   'What it is known as: the name of a known contract, else what a contract that was created within the collected ' +
     'blocks seemed to be (not proof of anything); null for any other account',
 );
 
-/** Whose code an account runs. */
 export const proxyField = z
   .strictObject({
     standard: z.enum(['EIP-7702', 'EIP-1167', 'EIP-1967', 'EIP-1967 beacon', 'ZeppelinOS']),
@@ -40,7 +40,6 @@ export const proxyField = z
       'by a storage slot, into which a contract may write anything. null when it is no such proxy',
   });
 
-/** By whom and when a contract was created. */
 export const creationField = z
   .strictObject({
     creator: addressField('Sender of the transaction'),
@@ -79,7 +78,7 @@ export function showCreation(created: ContractCreation | null): z.output<typeof 
   return { creator: deployer, transaction, block, at };
 }
 
-/** What is not searched up to the block of the answer is not complete: the account may have moved a second ago. */
+/** Not complete unless searched up to the block of the answer: the account may have moved a second ago. */
 export function activityUpTo(block: number, activity: AccountActivity | null): AccountActivity | null {
   return activity && { ...activity, complete: activity.complete && activity.until.block >= block };
 }

@@ -35,6 +35,10 @@ import {
   showProxy,
 } from './account-fields.ts';
 
+// An ERC-20 token: what its contract returns at one block, and what the collector knows of it.
+// An address without an ERC-20 contract is a 404, which is never charged. Of a token that is not watched neither trades
+// nor transfers are collected: `missing` says so.
+
 const result = z.strictObject({
   address: addressField('The token contract, in lower case'),
   name: textOrNull('At most 64 characters, control characters removed; not proof of anything'),
@@ -76,7 +80,7 @@ const EXAMPLE_MARKET = {
   poolsTruncated: false,
 };
 
-/** The metadata that an ERC-20 contract returns, and what the collector knows of the token. An address without an ERC-20 contract gets 404, which is never charged. */
+/** A token's metadata and supply, its creation, and its market where it is watched. */
 export const chainToken = defineEndpoint({
   path: '/chain/token',
   access: 'paid',

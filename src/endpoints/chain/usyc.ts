@@ -19,11 +19,11 @@ import {
 } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
-/** The oracle publishes one round per US business day. 35 rounds are seven weeks, which include 30 days whatever the holidays. */
+// The price of USYC by its oracle on the chain: the last round, the supply, and the growth that past rounds show.
+
+/** A round comes each US business day: 35 are seven weeks, which reach back 30 days whatever the holidays. */
 const MAX_ROUNDS = 35;
 const [WEEK_DAYS, MONTH_DAYS] = [7, 30];
-/** Long, because this fault lasts until the operator changes the chain or the configuration. */
-const RETRY_SECONDS = 3600;
 
 const growthField = (days: number) =>
   percentField(
@@ -61,11 +61,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-function notConfigured(): Unavailable {
-  return new Unavailable('usyc_unavailable', 'This service knows of no USYC on its chain.', RETRY_SECONDS);
-}
-
-/** The price of USYC as its on-chain oracle publishes it. */
+/** The price of USYC as its oracle publishes it. */
 export const chainUsyc = defineEndpoint({
   path: '/chain/usyc',
   access: 'paid',
@@ -131,14 +127,20 @@ export const chainUsyc = defineEndpoint({
   },
 });
 
+/** Long: this fault lasts until the operator changes the chain or the configuration. */
+const RETRY_SECONDS = 3600;
+
+function notConfigured(): Unavailable {
+  return new Unavailable('usyc_unavailable', 'This service knows of no USYC on its chain.', RETRY_SECONDS);
+}
+
 const YEAR_DAYS = 365;
-/** Digits kept of a growth rate. It is an exponential, so it is computed as a float with about 15 significant digits. */
+/** What is kept of a growth rate, a float with about 15 significant digits. */
 const FINENESS = 1e9;
 
 /**
- * The price's growth per year in percent, at the pace of the last `days`: (newest / earlier)^(365 / days between the two) - 1.
- * `earlier` is the newest round that is at least `days` older than the newest one.
- * `rounds` has the newest first. Null when the rounds do not reach back far enough.
+ * The price's growth a year in percent, at the pace from the newest round that is at least `days` older than the last:
+ * (newest / earlier)^(365 / days between the two) - 1. `rounds` has the newest first. Null when they do not reach back.
  */
 export function annualisedGrowth(rounds: Rounds, days: number): string | null {
   const [newest] = rounds;

@@ -39,27 +39,19 @@ import {
   showProxy,
 } from './account-fields.ts';
 
+// An account: what it holds, what it is, and when it was last active.
+// 1. Its native balance, nonce, code and token balances are read in one batch, at one block.
+// 2. The USDC balance is what the buyer pays for: without it the call fails and charges nothing.
+// 3. The collected data give its creation, its activity and the last move of each watched token.
+// 4. `missing` says what of this no node gave, and what is not collected.
+
 type Hex = `0x${string}`;
 type BalanceSources = Pick<Sources, 'reads' | 'collected'>;
 type TokenSources = Pick<Sources, 'collected' | 'usdc' | 'projectToken' | 'usyc'>;
 
-/** Bounds the calls of a request. A watch list is as long as the operator makes it; usual ones have some five tokens. */
+/** Bounds the calls of a request: an operator's watch list may be long, though usual ones have some five tokens. */
 const MAX_TOKENS = 50;
-const USDC = { symbol: 'USDC', decimals: USDC_DECIMALS };
-const NO_METADATA = { field: 'balances', reason: 'no node gave symbols and decimals, so amounts are in base units' };
 
-/** Where the two balances are one, as on Arc. */
-const NATIVE_NOTE =
-  'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. ' +
-  'Never add both.';
-/** Where they differ by more than the digits that the ERC-20 face cuts, as on the local network of the demo. */
-const APART_NOTE =
-  'nativeUsdc and usdc are two balances on this chain, unlike on Arc: nativeUsdc pays for gas, usdc is what ' +
-  'transfers of the USDC contract move.';
-/** Base units of the native currency in one of the ERC-20 face. */
-const NATIVE_PER_UNIT = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
-
-/** An account's tokens. */
 const balancesField = z
   .array(
     z.strictObject({
@@ -87,83 +79,6 @@ const balancesField = z
       `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at ` +
       'most in all',
   });
-
-/** Says that the newest transfers of these tokens are not known. */
-const notCollected = (tokens: readonly string[]) => ({
-  field: 'balances.lastMovedAt',
-  reason: `this service does not collect the transfers of ${tokens.join(', ')}`,
-});
-
-/** How a native balance in wei and one of the ERC-20 face in base units are related, by what they are. */
-function noteOnNative(native: bigint, usdcRaw: string | null): string {
-  return String(native / NATIVE_PER_UNIT) === usdcRaw ? NATIVE_NOTE : APART_NOTE;
-}
-
-/** The tokens of every answer about a wallet, in lower case: USDC, the watched ones, USYC and the project's; each once. */
-function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {
-  const others = collected.watched.map(({ address }) => address);
-  const own = [usdc, ...(projectToken === null ? [] : [projectToken]), ...(usyc ? [usyc.token] : []), ...others];
-  return [...new Set(own.map((address) => address.toLowerCase() as Hex))].slice(0, MAX_TOKENS);
-}
-
-/** The calls whose outcomes `showBalances` takes, in order. */
-const balanceCalls = (tokens: readonly Hex[], owner: Hex, block: number) =>
-  tokens.map((token) => balanceCall(token, owner, block));
-
-/**
- * Symbols and decimals of the tokens after USDC, which are asked for once an hour. Null when no node gave them: a wallet's answer does not depend on
- * them.
- */
-async function readWalletTokens(chain: ChainClient, tokens: readonly Hex[], block: number, options: RpcOptions) {
-  return readTokens(chain, tokens.slice(1), block, options).catch((error: unknown) => {
-    if (options.signal?.aborted || !(error instanceof AppError)) throw error;
-    return null;
-  });
-}
-
-/** What an account holds of each token. A token that does not answer has null; where the node failed, `missing` says so. */
-function showBalances(
-  { reads, collected }: BalanceSources,
-  owner: Hex,
-  tokens: readonly Hex[],
-  outcomes: readonly RpcOutcome[],
-  metadata: readonly (Token | null)[] | null,
-): { balances: z.output<typeof balancesField>; missing: Missing } {
-  const amounts = outcomes.map(balanceIn);
-  const balances = tokens.map((address, at) => {
-    const amount = amounts[at] ?? null;
-    const token = at === 0 ? USDC : (metadata?.[at - 1] ?? null);
-    const decimals = token?.decimals ?? null;
-    const listed = collected.watched.find((watched) => watched.address === address)?.symbol;
-    return {
-      address,
-      symbol: token?.symbol ?? listed ?? null,
-      decimals,
-      balance: amount === null || decimals === null ? null : formatUnits(amount, decimals),
-      balanceRaw: amount?.toString() ?? null,
-      lastMovedAt: reads.lastMoved(address, owner)?.at ?? null,
-    };
-  });
-  const refused = tokens.filter((_, at) => amounts[at] === undefined);
-  const missing = refused.map((address) => ({ field: `balances of ${address}`, reason: 'no node gave it' }));
-  const isCollected = (address: Hex) => collected.watched.some((watched) => watched.address === address);
-  // The transfers of USDC, the first of the tokens, are never collected.
-  const unseen = tokens.filter(
-    (address, at) => balances[at]?.lastMovedAt === null && (at === 0 || !isCollected(address)),
-  );
-  const unmoved = unseen.length === 0 ? [] : [notCollected(unseen)];
-  return { balances, missing: [...missing, ...(metadata === null ? [NO_METADATA] : []), ...unmoved] };
-}
-
-/** Null when the contract gives none, undefined when the node failed. */
-function balanceIn(outcome: RpcOutcome | undefined): bigint | null | undefined {
-  try {
-    return readBalance(outcome);
-  } catch (error) {
-    if (error instanceof AppError) return undefined;
-    throw error;
-  }
-}
 
 const result = z.strictObject({
   address: addressField('The account, in lower case'),
@@ -215,7 +130,18 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** One account's balances and kind. */
+/** Where the two balances are one, as on Arc. */
+const NATIVE_NOTE =
+  'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. ' +
+  'Never add both.';
+
+/** Says that the newest transfers of these tokens are not known. */
+const notCollected = (tokens: readonly string[]) => ({
+  field: 'balances.lastMovedAt',
+  reason: `this service does not collect the transfers of ${tokens.join(', ')}`,
+});
+
+/** An account's balances, kind and activity. */
 export const chainWallet = defineEndpoint({
   path: '/chain/wallet',
   access: 'paid',
@@ -276,7 +202,7 @@ export const chainWallet = defineEndpoint({
     const tokens = walletTokens(sources);
     const own = accountCalls(address, block);
     const ofCode = accountCodeCalls(address, block);
-    const calls = [...own, ...ofCode, ...balanceCalls(tokens, address, block)];
+    const calls = [...own, ...ofCode, ...tokens.map((token) => balanceCall(token, address, block))];
     const [outcomes, metadata] = await Promise.all([
       chain.batch(calls, { signal }),
       readWalletTokens(chain, tokens, block, { signal }),
@@ -285,7 +211,6 @@ export const chainWallet = defineEndpoint({
     const held = outcomes.slice(behindCode);
     const { balances, missing } = showBalances(sources, address, tokens, held, metadata);
     const [usdc] = balances;
-    // The USDC balance is what the buyer pays for. Without it the call fails and charges nothing.
     if (!usdc?.balance) throw new UpstreamFailed('chain', 'the USDC contract gave no balance');
     const { code, proxy } = await readAccountCode(chain, outcomes.slice(own.length, behindCode), block, { signal });
     if (code === null) throw new UpstreamFailed('chain', 'no node gave the code of the account');
@@ -320,6 +245,13 @@ export const chainWallet = defineEndpoint({
   },
 });
 
+/** USDC, the project's token, USYC and the watched tokens, in lower case, each once. */
+function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {
+  const others = collected.watched.map(({ address }) => address);
+  const own = [usdc, ...(projectToken === null ? [] : [projectToken]), ...(usyc ? [usyc.token] : []), ...others];
+  return [...new Set(own.map((address) => address.toLowerCase() as Hex))].slice(0, MAX_TOKENS);
+}
+
 function accountCalls(address: string, block: number) {
   const at = toQuantity(block);
   return [
@@ -328,13 +260,81 @@ function accountCalls(address: string, block: number) {
   ];
 }
 
+/** Symbols and decimals of the tokens after USDC, kept for an hour. An answer does not fail for them: null. */
+async function readWalletTokens(chain: ChainClient, tokens: readonly Hex[], block: number, options: RpcOptions) {
+  return readTokens(chain, tokens.slice(1), block, options).catch((error: unknown) => {
+    if (options.signal?.aborted || !(error instanceof AppError)) throw error;
+    return null;
+  });
+}
+
+const USDC = { symbol: 'USDC', decimals: USDC_DECIMALS };
+const NO_METADATA = { field: 'balances', reason: 'no node gave symbols and decimals, so amounts are in base units' };
+
+/** What an account holds of each token: null for one that does not answer. Where the node failed, `missing` says so. */
+function showBalances(
+  { reads, collected }: BalanceSources,
+  owner: Hex,
+  tokens: readonly Hex[],
+  outcomes: readonly RpcOutcome[],
+  metadata: readonly (Token | null)[] | null,
+): { balances: z.output<typeof balancesField>; missing: Missing } {
+  const amounts = outcomes.map(balanceIn);
+  const balances = tokens.map((address, at) => {
+    const amount = amounts[at] ?? null;
+    const token = at === 0 ? USDC : (metadata?.[at - 1] ?? null);
+    const decimals = token?.decimals ?? null;
+    const listed = collected.watched.find((watched) => watched.address === address)?.symbol;
+    return {
+      address,
+      symbol: token?.symbol ?? listed ?? null,
+      decimals,
+      balance: amount === null || decimals === null ? null : formatUnits(amount, decimals),
+      balanceRaw: amount?.toString() ?? null,
+      lastMovedAt: reads.lastMoved(address, owner)?.at ?? null,
+    };
+  });
+  const refused = tokens.filter((_, at) => amounts[at] === undefined);
+  const missing = refused.map((address) => ({ field: `balances of ${address}`, reason: 'no node gave it' }));
+  const isCollected = (address: Hex) => collected.watched.some((watched) => watched.address === address);
+  // The transfers of USDC, the first of the tokens, are never collected.
+  const unseen = tokens.filter(
+    (address, at) => balances[at]?.lastMovedAt === null && (at === 0 || !isCollected(address)),
+  );
+  const unmoved = unseen.length === 0 ? [] : [notCollected(unseen)];
+  return { balances, missing: [...missing, ...(metadata === null ? [NO_METADATA] : []), ...unmoved] };
+}
+
+/** Null when the contract gives none, undefined when the node failed. */
+function balanceIn(outcome: RpcOutcome | undefined): bigint | null | undefined {
+  try {
+    return readBalance(outcome);
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
 function readAccount([balance, count]: readonly RpcOutcome[], usdcRaw: string | null) {
   const nonce = readOutcome(count, index, 'nonce');
   const native = readOutcome(balance, quantity, 'balance');
   return { nativeUsdc: formatNative(native), note: noteOnNative(native, usdcRaw), transactionsSent: nonce, nonce };
 }
 
-/** The project's token, which is among the balances. */
+/** Base units of the native currency in one of the ERC-20 face. */
+const NATIVE_PER_UNIT = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
+
+/** Where they differ by more than the digits that the ERC-20 face cuts, as on the demo's local network. */
+const APART_NOTE =
+  'nativeUsdc and usdc are two balances on this chain, unlike on Arc: nativeUsdc pays for gas, usdc is what ' +
+  'transfers of the USDC contract move.';
+
+/** How a native balance in wei and one of the ERC-20 face in base units are related. */
+function noteOnNative(native: bigint, usdcRaw: string | null): string {
+  return String(native / NATIVE_PER_UNIT) === usdcRaw ? NATIVE_NOTE : APART_NOTE;
+}
+
+/** The project's token is among the balances. */
 function showProject(balances: z.output<typeof balancesField>, projectToken: string) {
   const address = projectToken.toLowerCase();
   const held = balances.find((balance) => balance.address === address);

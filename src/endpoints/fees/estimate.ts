@@ -24,6 +24,11 @@ import { type Collected, liveOrCollected, provenance } from '../freshness.ts';
 import type { Sources } from '../sources.ts';
 import { costOfGas, floorOf, nextFeeOf, notBelow } from './fields.ts';
 
+// What a given amount of gas costs, free at the base fee of now, paid also in the next block and over the last hour.
+// 1. The newest base fee is read from the chain; while that is away the newest collected one, if it is young, counts.
+// 2. The free route asks the chain only where the collector is behind.
+// 3. The last hour comes from the collector's rows where they reach back so far, else from the chain.
+
 const params = z.object({
   gas: integerParam({
     // 21,000 is a native transfer. The upper bound is Arc's block gas limit.
@@ -41,14 +46,10 @@ const current = {
   costWei: bigInteger('The same, exact, in 10^-18 USDC'),
 };
 
-/** How old the figures are. */
 const ageSeconds = countField(
   'Time since that block by our clock, never negative. While the chain is away the newest collected block is ' +
     'priced, as long as it is at most ten minutes old',
 );
-
-/** At most this long after a provider last reported the head: a few polls. */
-const MAX_UNSEEN_MS = 5000;
 
 const lastHour = z
   .strictObject({
@@ -77,7 +78,7 @@ const example = {
   source: EXAMPLE_CHAIN_SOURCE,
 };
 
-/** The cost now and in the next block, compared with the last hour. */
+/** The cost now and in the next block, with the last hour to compare. */
 export const feesEstimatePaid = defineEndpoint({
   path: '/fees/estimate',
   access: 'paid',
@@ -165,8 +166,7 @@ export const feesEstimateFree = defineEndpoint({
   example: { params: { gas: '51000' }, result: { ...example, detail: DETAIL } },
   async run({ gas }, sources: Collected) {
     const { clock } = sources;
-    // Answers from collected data where they are current. The route is free and takes any gas value, so its requests must not each cost a request to the
-    // chain.
+    // Current collected data come first: the route is free, so its calls must not each cost a request to the chain.
     const collected = currentFee(sources);
     const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
     const { number, baseFee, source } = fee;
@@ -180,7 +180,13 @@ export const feesEstimateFree = defineEndpoint({
   },
 });
 
-/** The newest collected fee. Null when the collector is more than a few blocks behind, or has not seen the head for MAX_UNSEEN_MS. */
+/** Since a provider last reported the head: a few polls. */
+const MAX_UNSEEN_MS = 5000;
+
+/** Blocks that the collector may be behind: on Arc a few seconds. */
+const MAX_BEHIND = 10;
+
+/** The newest collected fee; null when the collector is behind, or has not seen the head lately. */
 function currentFee({ clock, collector, reads }: Collected): LatestFee | null {
   const { head, headCheckedMs } = collector.status();
   const latest = reads.latestFee();
@@ -198,20 +204,48 @@ function priced(gas: number, baseFeeWei: bigint) {
   };
 }
 
-const PERCENTILES = [5, 25, 50, 75, 95];
-const HOUR_SECONDS = 3600;
-/** The share of the blocks between the ends that must be present, for the rows to count as the time between them. */
-const MIN_SHARE = 0.98;
-/** Blocks that the collector may be behind. On Arc they are seconds of the hour. */
-const MAX_BEHIND = 10;
+interface NewestFee {
+  readonly number: number;
+  /** Unix seconds. */
+  readonly at: number;
+  /** Wei. */
+  readonly baseFee: bigint;
+  readonly next: NextBaseFee;
+  /** False: the collector's newest block. */
+  readonly isLive: boolean;
+  readonly source: ReturnType<typeof chainSource>;
+}
+
+/** The fees of the chain's newest block; while the chain is away those of a young collected block. */
+function readNewestFee(sources: Collected): Promise<NewestFee> {
+  const { chain, clock } = sources;
+  const live = async (): Promise<NewestFee> => {
+    const header = await readNewestHeader(chain);
+    const next = notBelow(nextBaseFee(header), floorOf(sources, header.at));
+    const { number, at } = header;
+    return { number, at, baseFee: baseFeeOf(header), next, isLive: true, source: chainSource(chain, clock) };
+  };
+  return liveOrCollected(live, collectedFee(sources), clock);
+}
+
+/** While the chain is away. In ten minutes a fee can leave the floor and return to it, so older is no estimate. */
+const MAX_AGE_SECONDS = 600;
+
+/** Null when the collector has no young block, or cannot know the next block's fee. */
+function collectedFee(sources: Collected): NewestFee | null {
+  const latest = sources.reads.latestFee();
+  if (latest === null || secondsSince(latest.at, sources.clock) > MAX_AGE_SECONDS) return null;
+  const next = nextFeeOf(latest, floorOf(sources, latest.at));
+  const { number, at, baseFee } = latest;
+  return next && { number, at, baseFee, next, isLive: false, source: provenance(sources).source };
+}
 
 type HourSources = Pick<Sources, 'chain' | 'reads'>;
 type Head = Pick<NewestFee, 'number' | 'at' | 'baseFee' | 'isLive'>;
 
-/** The base fees of the hour before a block. */
 interface LastHour {
   readonly blocks: number;
-  /** The time that they cover, in seconds. Less than an hour on a young chain. */
+  /** The time that they cover; less than an hour on a young chain. */
   readonly seconds: number;
   readonly percentiles: readonly { readonly percentile: number; readonly wei: bigint }[];
 }
@@ -220,9 +254,8 @@ interface LastHour {
 const newest = new WeakMap<HourSources['reads'], { readonly key: string; readonly hour: Promise<LastHour> }>();
 
 /**
- * The hour before `head`, from the collector's rows where they reach back so far (or to the chain's first block), else from the chain. When the chain is
- * away or has no fee history of that time, the part of the hour that the collector has; `seconds` says how much that is.
- * One read serves every caller until the head changes or the collector writes, because a read covers thousands of blocks.
+ * The base fees of the hour before `head`.
+ * A read covers thousands of blocks, so one serves every caller until the head changes or the collector writes.
  */
 function readLastHour(sources: HourSources, head: Head): Promise<LastHour> {
   const { reads } = sources;
@@ -231,10 +264,12 @@ function readLastHour(sources: HourSources, head: Head): Promise<LastHour> {
   if (known?.key === key) return known.hour;
   const hour = read(sources, head);
   newest.set(reads, { key, hour });
-  // Drops a failed read, so that the next caller reads again.
+  // After a failed read the next caller reads again.
   hour.catch(() => newest.get(reads)?.hour === hour && newest.delete(reads));
   return hour;
 }
+
+const PERCENTILES = [5, 25, 50, 75, 95];
 
 async function read(sources: HourSources, head: Head): Promise<LastHour> {
   const { fees, seconds } = await hourOf(sources, head);
@@ -248,20 +283,25 @@ interface Hour {
   readonly seconds: number;
 }
 
+/**
+ * 1. The collector's rows, where they reach back so far, or to the chain's first block.
+ * 2. The chain's fee history.
+ * 3. While the chain is away or has none of that time: the part of the hour that the collector has.
+ */
 async function hourOf(sources: HourSources, head: Head): Promise<Hour> {
   const collected = collectedHour(sources, head);
-  if (collected?.reachesBack) return collected;
-  if (collected && !head.isLive) return collected;
+  if (collected && (collected.reachesBack || !head.isLive)) return collected;
   return liveHour(sources, head).catch((error: unknown) => {
     if (collected && error instanceof AppError && error.status >= 500) return collected;
     throw error;
   });
 }
 
-/**
- * The hour from the collector's own rows, or the newest part of it. Null unless they end at most MAX_BEHIND blocks behind the head and are nearly
- * without gaps.
- */
+const HOUR_SECONDS = 3600;
+/** The share of the blocks between the ends that the rows must have to stand for the time between them. */
+const MIN_SHARE = 0.98;
+
+/** The hour of the collector's rows, or its newest part; null where they end too early or have gaps. */
 function collectedHour({ reads }: HourSources, head: Head): (Hour & { readonly reachesBack: boolean }) | null {
   const latest = reads.latestFee();
   if (latest === null || head.number - latest.number > MAX_BEHIND) return null;
@@ -278,44 +318,4 @@ async function liveHour({ chain }: HourSources, head: Head): Promise<Hour> {
   const counts = new Map<bigint, number>();
   for (const fee of fees) counts.set(fee, (counts.get(fee) ?? 0) + 1);
   return { fees: counts, seconds };
-}
-
-/**
- * The oldest collected fee that is still answered while the chain is away. Within ten minutes a fee can leave the floor and return to it, so an older
- * one is no estimate.
- */
-const MAX_AGE_SECONDS = 600;
-
-/** The base fee of a block and of the one after it, with where they were read. */
-interface NewestFee {
-  readonly number: number;
-  /** Unix seconds. */
-  readonly at: number;
-  /** Wei. */
-  readonly baseFee: bigint;
-  readonly next: NextBaseFee;
-  /** Read from the chain for this answer; false: the collector's newest block. */
-  readonly isLive: boolean;
-  readonly source: ReturnType<typeof chainSource>;
-}
-
-/** The newest block's fees, read from the chain; while the chain is away the collector's newest block, at most ten minutes old. */
-function readNewestFee(sources: Collected): Promise<NewestFee> {
-  const { chain, clock } = sources;
-  const live = async (): Promise<NewestFee> => {
-    const header = await readNewestHeader(chain);
-    const next = notBelow(nextBaseFee(header), floorOf(sources, header.at));
-    const { number, at } = header;
-    return { number, at, baseFee: baseFeeOf(header), next, isLive: true, source: chainSource(chain, clock) };
-  };
-  return liveOrCollected(live, collectedFee(sources), clock);
-}
-
-/** Null when the collector has no recent block, or cannot know the next block's fee. */
-function collectedFee(sources: Collected): NewestFee | null {
-  const latest = sources.reads.latestFee();
-  if (latest === null || secondsSince(latest.at, sources.clock) > MAX_AGE_SECONDS) return null;
-  const next = nextFeeOf(latest, floorOf(sources, latest.at));
-  const { number, at, baseFee } = latest;
-  return next && { number, at, baseFee, next, isLive: false, source: provenance(sources).source };
 }

@@ -42,7 +42,10 @@ import {
 } from './fields.ts';
 import { feesForecast } from './forecast.ts';
 
-/** Gas of a plain value transfer by the EVM's rule (Ethereum yellow paper, appendix G: Gtransaction). */
+// The base fee of the newest collected block, in the next block and over the last 24 hours; the floor below it, what
+// a wallet should offer, and what a transfer costs.
+
+/** Gas of a plain value transfer (Ethereum yellow paper, appendix G: Gtransaction). */
 const NATIVE_GAS = 21_000;
 /** Gas of a USDC transfer on Arc, used until one was measured (`arc.md` of the project's facts, 1.9). */
 const ERC20_GAS = 51_000;
@@ -105,7 +108,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Base fees now and over the last day. */
+/** Base fees now, in the next block and over the last 24 hours. */
 export const fees = defineEndpoint({
   path: '/fees',
   access: 'free',

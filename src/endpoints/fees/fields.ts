@@ -7,7 +7,11 @@ import { formatCost, formatGwei } from '../../lib/units.ts';
 import { bigInteger, countField, DAY_SECONDS, decimal, perGasField, showPerGas } from '../fields.ts';
 import type { Collected } from '../freshness.ts';
 
-/** The base fee of the newest block. */
+// What the three routes about fees share:
+// 1. the base fee of a block and of the block after it, and the chain's floor below both;
+// 2. what a wallet should offer for its transaction to be mined;
+// 3. how full blocks are.
+
 export const baseFee = z
   .strictObject({
     wei: bigInteger('In wei'),
@@ -16,7 +20,10 @@ export const baseFee = z
   })
   .meta({ description: 'Base fee of the newest collected block' });
 
-/** The base fee of the block after the newest one. */
+export function showBaseFee({ baseFee: fee, number }: LatestFee): z.output<typeof baseFee> {
+  return { wei: fee.toString(), gwei: formatGwei(fee), block: number };
+}
+
 export const nextBaseFee = z
   .strictObject({
     wei: bigInteger('In wei'),
@@ -26,16 +33,12 @@ export const nextBaseFee = z
   .nullable()
   .meta({ description: 'Base fee of the block after that one; null while unknown' });
 
-export function showBaseFee({ baseFee: fee, number }: LatestFee): z.output<typeof baseFee> {
-  return { wei: fee.toString(), gwei: formatGwei(fee), block: number };
-}
-
 export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.output<typeof nextBaseFee> {
   const next = nextFeeOf(latest, floor);
   return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
 }
 
-/** The base fee of the block after `latest`, never below the floor; null when neither the block nor EIP-1559's rule gives it. */
+/** The base fee after `latest`, never below the floor; null when neither the block nor EIP-1559's rule gives it. */
 export function nextFeeOf(
   { baseFee: fee, nextBaseFee: announced, utilisation, gasLimit }: LatestFee,
   floor: bigint | null,
@@ -45,14 +48,14 @@ export function nextFeeOf(
   return notBelow({ wei: nextByEip1559(fee, toGas(utilisation, gasLimit), gasLimit), exact: false }, floor);
 }
 
-/** Lifts an estimate to the floor: EIP-1559's rule knows no floor, and a chain has its own. An announced fee is the chain's word. */
+/** Lifts an estimate to the floor, which EIP-1559's rule does not know. An announced fee is the chain's word. */
 export function notBelow(next: NextBaseFee, floor: bigint | null): NextBaseFee {
   return next.exact || floor === null || next.wei >= floor ? next : { wei: floor, exact: false };
 }
 
 /**
- * The chain's lowest base fee: the configured one, else the lowest of the last day. The newest block's fees are never below it: when the chain goes below
- * what was configured or seen, the floor goes with it.
+ * The chain's lowest base fee: the configured one, else the lowest of the last day.
+ * When the newest block goes below what was configured or seen, the floor goes with it.
  */
 export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collected'>, until: number): bigint | null {
   const configured = collected.floorWei === null ? null : [collected.floorWei];
@@ -62,15 +65,15 @@ export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collect
   return fees.reduce<bigint | null>((least, fee) => (least === null || fee < least ? fee : least), null);
 }
 
-/** Gas times wei, in USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
+/** In USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
 export function costOfGas(gas: number, weiPerGas: bigint): string {
   return formatCost(BigInt(gas) * weiPerGas);
 }
 
-const HOUR_SECONDS = 3600;
 /**
- * For each speed: the percentile of the tips paid, and how many hundredths of the next base fee the maximum holds. On Arc, where the fee rises by at most
- * 2 % a block, that is enough for at least 11, 20 and 35 full blocks (1.02^11 < 1.25, 1.02^20 < 1.5, 1.02^35 < 2).
+ * For each speed: the percentile of the tips paid, and how many hundredths of the next base fee the maximum holds.
+ * On Arc the fee rises by at most 2 % a block, so that is enough for at least 11, 20 and 35 full blocks
+ * (1.02^11 < 1.25, 1.02^20 < 1.5, 1.02^35 < 2).
  */
 const SPEEDS = {
   slow: { percentile: 10, headroom: 125n },
@@ -103,7 +106,25 @@ export const suggestedFees = z
       'tip was measured',
   });
 
-/** The tips of this hour of the clock and of the one before it: percentiles in wei a gas; null without a transaction. */
+export const EXAMPLE_SUGGESTED: z.output<typeof suggestedFees> = {
+  slow: {
+    maxFeePerGas: { wei: '25100000000', gwei: '25.1' },
+    maxPriorityFeePerGas: { wei: '0', gwei: '0' },
+  },
+  normal: {
+    maxFeePerGas: { wei: '30130000000', gwei: '30.13' },
+    maxPriorityFeePerGas: { wei: '10000000', gwei: '0.01' },
+  },
+  fast: {
+    maxFeePerGas: { wei: '41160000000', gwei: '41.16' },
+    maxPriorityFeePerGas: { wei: '1000000000', gwei: '1' },
+  },
+  transactions: 51_240,
+};
+
+const HOUR_SECONDS = 3600;
+
+/** Percentiles of the tips of this hour and the one before it, in wei a gas; null without a transaction. */
 export function tipsOf(reads: CostReads, until: number) {
   const paid = reads.tips(until - HOUR_SECONDS);
   const [slow, normal, fast] =
@@ -126,22 +147,6 @@ export function suggestFees(
   });
   return { slow: of('slow'), normal: of('normal'), fast: of('fast'), transactions: tips.transactions };
 }
-
-export const EXAMPLE_SUGGESTED: z.output<typeof suggestedFees> = {
-  slow: {
-    maxFeePerGas: { wei: '25100000000', gwei: '25.1' },
-    maxPriorityFeePerGas: { wei: '0', gwei: '0' },
-  },
-  normal: {
-    maxFeePerGas: { wei: '30130000000', gwei: '30.13' },
-    maxPriorityFeePerGas: { wei: '10000000', gwei: '0.01' },
-  },
-  fast: {
-    maxFeePerGas: { wei: '41160000000', gwei: '41.16' },
-    maxPriorityFeePerGas: { wei: '1000000000', gwei: '1' },
-  },
-  transactions: 51_240,
-};
 
 /** A use of gas as a share, under its name and under the one that it was released with. */
 export function utilisation(description: string) {

@@ -25,11 +25,13 @@ import {
   utilisation,
 } from './fields.ts';
 
+// The base fee now, in the next block and in the next hour, and what each type of operation costs at it.
+// The outlook runs the chain's own fee rule forward with the use of gas that the last 24 hours had.
+
 const KINDS: readonly OperationKind[] = ['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy'];
 /** Fees are collected in 10^-9 USDC. */
 const FEE_DECIMALS = 9;
 
-/** The cost of each type of operation. */
 const operations = z
   .array(
     z.strictObject({
@@ -46,23 +48,6 @@ const operations = z
     }),
   )
   .meta({ description: 'Transactions of the last 24 hours by what they do; figures are null where none was measured' });
-
-function priceOperations(reads: CostReads, until: number, latest: LatestFee): z.output<typeof operations> {
-  const since = until - DAY_SECONDS;
-  return KINDS.map((type) => {
-    const used = reads.costs(type, 'gas', since);
-    const [gas] = percentilesIn(used, [50]) ?? [];
-    const [p50, p95] = percentilesIn(reads.costs(type, 'fee', since), [50, 95]) ?? [];
-    return {
-      type,
-      gas: gas === undefined ? null : Number(gas),
-      costUsdc: gas === undefined ? null : formatCost(gas * latest.baseFee),
-      p50Usdc: p50 === undefined ? null : formatCost(p50, FEE_DECIMALS),
-      p95Usdc: p95 === undefined ? null : formatCost(p95, FEE_DECIMALS),
-      samples: countOf(used),
-    };
-  });
-}
 
 const EXAMPLE_OPERATIONS: z.output<typeof operations> = [
   {
@@ -92,12 +77,6 @@ const EXAMPLE_OPERATIONS: z.output<typeof operations> = [
   { type: 'deploy', gas: 1_840_000, costUsdc: '0.03704', p50Usdc: '0.0371', p95Usdc: '0.0998', samples: 214 },
 ];
 
-/** Two hours: long enough to show a trend, short enough to show the present one. */
-const TREND_SECONDS = 2 * 3600;
-const POINT_SECONDS = 300;
-const HOUR = 3600;
-
-/** The change of block utilisation. */
 const trend = z
   .strictObject({
     points: z.array(
@@ -121,37 +100,6 @@ const EXAMPLE_TREND = {
   slopeSharePerHour: 0.048,
   slopePerHour: 0.048,
 };
-
-function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.output<typeof trend> {
-  const begin = Math.floor((until - TREND_SECONDS) / POINT_SECONDS) * POINT_SECONDS + POINT_SECONDS;
-  const steps = Map.groupBy(
-    reads.minutes(begin, until + 1),
-    ({ at }) => Math.floor(at / POINT_SECONDS) * POINT_SECONDS,
-  );
-  const points = [...steps].map(([at, minutes]) => {
-    const blocks = minutes.reduce((sum, minute) => sum + minute.blocks, 0);
-    return {
-      at,
-      ...showUtilisation(minutes.reduce((sum, minute) => sum + minute.utilisation * minute.blocks, 0) / blocks),
-    };
-  });
-  const slope = slopeOf(points.map(({ at, utilisationShare }) => [(at - begin) / HOUR, utilisationShare]));
-  const perHour = slope === null ? null : roundedShare(slope);
-  return { points, slopeSharePerHour: perHour, slopePerHour: perHour };
-}
-
-/** The slope of the least-squares line through the points; null when the points determine none. */
-export function slopeOf(points: readonly (readonly [number, number])[]): number | null {
-  const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length;
-  const [meanX, meanY] = [mean(0), mean(1)];
-  const spread = points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
-  if (points.length < 2 || spread === 0) return null;
-  return points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
-}
-
-/** The fee rule starts from a smoothed gas use. After 64 blocks that value no longer depends on earlier blocks. */
-const SMOOTHING_BLOCKS = 64;
-const MINUTE = 60;
 
 const result = z.strictObject({
   now: baseFee,
@@ -190,15 +138,15 @@ const result = z.strictObject({
     .meta({
       description:
         'The rule behind the outlook. arc: use smoothed by a fifth a block, at most 2 % a block towards or away from ' +
-        'the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next base ' +
-        'fee. null without an outlook',
+        'the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next ' +
+        'base fee. null without an outlook',
     }),
   operations,
   freshness,
   source: sourceSchema,
 });
 
-/** Base fees now and in the next minutes. */
+/** Base fees now, in the next block and in the next hour. */
 export const feesForecast = defineEndpoint({
   path: '/fees/forecast',
   access: 'paid',
@@ -254,6 +202,41 @@ function bandOf(reads: ChainReads, until: number) {
   return { minGwei: min, p5Gwei: p5, medianGwei: median, p95Gwei: p95, maxGwei: max, blocks: countOf(fees) };
 }
 
+/** Long enough to show a trend, short enough to show the present one. */
+const TREND_SECONDS = 2 * 3600;
+const POINT_SECONDS = 300;
+const HOUR = 3600;
+
+function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.output<typeof trend> {
+  const begin = Math.floor((until - TREND_SECONDS) / POINT_SECONDS) * POINT_SECONDS + POINT_SECONDS;
+  const steps = Map.groupBy(
+    reads.minutes(begin, until + 1),
+    ({ at }) => Math.floor(at / POINT_SECONDS) * POINT_SECONDS,
+  );
+  const points = [...steps].map(([at, minutes]) => {
+    const blocks = minutes.reduce((sum, minute) => sum + minute.blocks, 0);
+    return {
+      at,
+      ...showUtilisation(minutes.reduce((sum, minute) => sum + minute.utilisation * minute.blocks, 0) / blocks),
+    };
+  });
+  const slope = slopeOf(points.map(({ at, utilisationShare }) => [(at - begin) / HOUR, utilisationShare]));
+  const perHour = slope === null ? null : roundedShare(slope);
+  return { points, slopeSharePerHour: perHour, slopePerHour: perHour };
+}
+
+/** The slope of the least-squares line; null when the points determine none. */
+export function slopeOf(points: readonly (readonly [number, number])[]): number | null {
+  const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length;
+  const [meanX, meanY] = [mean(0), mean(1)];
+  const spread = points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
+  if (points.length < 2 || spread === 0) return null;
+  return points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
+}
+
+/** The fee rule starts from a smoothed use of gas, which no longer depends on what was 64 blocks before. */
+const SMOOTHING_BLOCKS = 64;
+
 function outlookOf(sources: Collected, latest: LatestFee, until: number) {
   const { reads, collector } = sources;
   const { blockTimeSeconds } = collector.status();
@@ -277,6 +260,8 @@ function outlookOf(sources: Collected, latest: LatestFee, until: number) {
   return { outlook: shown, rule: shown.length === 0 ? null : next.exact ? ('arc' as const) : ('eip1559' as const) };
 }
 
+const MINUTE = 60;
+
 /** Utilisation of each ended minute of the last day; null for a minute without a known block. */
 function minutesOf(reads: ChainReads, until: number): (number | null)[] {
   const end = Math.floor(until / MINUTE) * MINUTE;
@@ -284,4 +269,21 @@ function minutesOf(reads: ChainReads, until: number): (number | null)[] {
   const minutes: (number | null)[] = new Array(DAY_SECONDS / MINUTE).fill(null);
   for (const { at, utilisation } of reads.minutes(begin, end)) minutes[(at - begin) / MINUTE] = utilisation;
   return minutes;
+}
+
+function priceOperations(reads: CostReads, until: number, latest: LatestFee): z.output<typeof operations> {
+  const since = until - DAY_SECONDS;
+  return KINDS.map((type) => {
+    const used = reads.costs(type, 'gas', since);
+    const [gas] = percentilesIn(used, [50]) ?? [];
+    const [p50, p95] = percentilesIn(reads.costs(type, 'fee', since), [50, 95]) ?? [];
+    return {
+      type,
+      gas: gas === undefined ? null : Number(gas),
+      costUsdc: gas === undefined ? null : formatCost(gas * latest.baseFee),
+      p50Usdc: p50 === undefined ? null : formatCost(p50, FEE_DECIMALS),
+      p95Usdc: p95 === undefined ? null : formatCost(p95, FEE_DECIMALS),
+      samples: countOf(used),
+    };
+  });
 }

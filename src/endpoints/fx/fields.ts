@@ -13,10 +13,10 @@ import { divide, formatDecimal, formatUnits, formatUsdc, USDC_DECIMALS } from '.
 import { addressField, atField, countField, decimal, hashField, numberOrNull, usdcField } from '../fields.ts';
 import type { CollectedSettings, WatchedToken } from '../sources.ts';
 
-/** Amounts are collected in 10^-9 of a whole token. */
-const DECIMALS = 9;
-/** A rate is a quotient, rounded once. Eight significant digits suit tokens worth a millionth and tokens worth a hundred thousand. */
-const PRECISION = { decimals: 8, significant: 8 };
+// What executed trades of a watched token say, for `/fx`, `/market/prices` and `chain/token`:
+// 1. the rate, the last trade and the totals of a window;
+// 2. what buys and sells of a size cost against the price of their own pool;
+// 3. the pools of a window, and how deep each is.
 
 export const fxParams = z.object({
   window: integerParam({ min: 5, max: 1440, default: 60, description: 'Minutes, up to the newest collected block' }),
@@ -31,7 +31,6 @@ export const fxParams = z.object({
     }),
 });
 
-/** USDC for one whole base token. */
 export const rate = decimal('USDC for one whole token, rounded once to at least 8 decimals and 8 significant digits');
 
 export const lastTrade = z
@@ -61,57 +60,12 @@ export const windowField = z
   })
   .meta({ description: 'Executed trades of the window' });
 
-/** The watched token of a symbol. Throws BadParameter for another symbol, with the list of watched ones. */
-export function watchedToken({ watched }: Pick<CollectedSettings, 'watched'>, symbol: string): WatchedToken {
-  const token = watched.find((candidate) => candidate.symbol.toLowerCase() === symbol.toLowerCase());
-  if (token !== undefined) return token;
-  const list = watched.map((candidate) => candidate.symbol).join(', ');
-  const message = list === '' ? 'not watched; this service watches no token' : `not watched; one of ${list}`;
-  throw new BadParameter([{ path: 'symbol', message }]);
-}
-
-export function windowOf(token: WatchedToken, minutes: number, until: number): TradeWindow {
-  return { token: token.address, after: until - minutes * 60, to: until };
-}
-
-/** The rate: USDC divided by base tokens. Null without a trade. */
-export function rateOf(amounts: Amounts | null): string | null {
-  if (amounts === null || amounts.baseE9 === 0n) return null;
-  const [usdc, base] = [amounts.usdcE9, amounts.baseE9].map((digits) => ({ digits, scale: DECIMALS }));
-  return usdc && base ? formatDecimal(divide(usdc, base, PRECISION)) : null;
-}
-
-const showE9 = (amount: bigint): string => formatUnits(amount, DECIMALS);
-/** USDC, to six decimals. */
-export const showUsdc = (amountE9: bigint): string => formatUsdc(amountE9, DECIMALS);
-
-/** The units of an answer's rates and base amounts. */
 export const fxUnits = {
   rateUnit: z.string().meta({ description: 'The unit of every rate here: USDC for one whole base token' }),
   baseUnit: z.string().meta({ description: 'The unit of base amounts: whole base tokens' }),
 };
 
 export const unitsOf = (symbol: string) => ({ rateUnit: `USDC/${symbol}`, baseUnit: symbol });
-
-export function showLast(trade: LastTrade | null): z.output<typeof lastTrade> {
-  const price = rateOf(trade);
-  if (trade === null || price === null) return null;
-  return { rate: price, at: trade.at, block: trade.block, transaction: trade.transaction };
-}
-
-export function showWindow(minutes: number, totals: WindowTotals): z.output<typeof windowField> {
-  return {
-    minutes,
-    trades: totals.trades,
-    excluded: totals.excluded,
-    volumeBase: showE9(totals.baseE9),
-    volumeUsdc: showUsdc(totals.usdcE9),
-    vwap: rateOf(totals),
-    low: rateOf(totals.low),
-    high: rateOf(totals.high),
-    complete: totals.complete,
-  };
-}
 
 export const EXAMPLE_FX = {
   symbol: 'EURC',
@@ -130,13 +84,6 @@ export const EXAMPLE_FX = {
   },
 };
 
-/** The move for which a pool's depth is given. Over ten hundredths of a percent the liquidity at the price is nearly all that a trade meets. */
-const DEPTH_BPS = 10;
-/** Of a pool of constant product: the USDC that must come in for its price to rise by that much, as a share of the USDC in it. */
-const DEPTH_SHARE = Math.sqrt(1 + DEPTH_BPS / 10_000) - 1;
-/** A rate of a pool is a float with about 15 significant digits; eight are shown, as of other rates. */
-const RATE_DIGITS = 8;
-
 const side = (what: string, against: string) =>
   z
     .strictObject({
@@ -149,13 +96,11 @@ const side = (what: string, against: string) =>
     })
     .meta({ description: what });
 
-/** What trades of a size cost, by side. */
 export const sideCosts = {
   buys: side('Trades that bought the token for USDC', 'more USDC they paid'),
   sells: side('Trades that sold the token for USDC', 'less USDC they got'),
 };
 
-/** The pools of a window, with how deep they are. */
 export const poolsField = z
   .array(
     z.strictObject({
@@ -186,12 +131,75 @@ export const poolsField = z
   )
   .meta({ description: 'Each pool in which the token was traded, largest volume first, with its depth' });
 
-/** The cost of one side of a size. `totals` has at most one entry of each size and side. */
+export const EXAMPLE_POOL = {
+  id: '0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae',
+  venue: 'Uniswap v4',
+  address: '0x8366a39cc670b4001a1121b8f6a443a643e40951',
+  trades: 1702,
+  volumeUsdc: '451022.917731',
+  volumeShare: 0.9379,
+  state: { rate: '1.1651207', at: 1795199395, depth10BpsUsdc: '1024.380112' },
+};
+
+/** Throws BadParameter with the list of watched tokens for a symbol that is none of them. */
+export function watchedToken({ watched }: Pick<CollectedSettings, 'watched'>, symbol: string): WatchedToken {
+  const token = watched.find((candidate) => candidate.symbol.toLowerCase() === symbol.toLowerCase());
+  if (token !== undefined) return token;
+  const list = watched.map((candidate) => candidate.symbol).join(', ');
+  const message = list === '' ? 'not watched; this service watches no token' : `not watched; one of ${list}`;
+  throw new BadParameter([{ path: 'symbol', message }]);
+}
+
+export function windowOf(token: WatchedToken, minutes: number, until: number): TradeWindow {
+  return { token: token.address, after: until - minutes * 60, to: until };
+}
+
+/** Of collected amounts: they are in 10^-9 of a whole token. */
+const DECIMALS = 9;
+/** Eight significant digits suit tokens worth a millionth and tokens worth a hundred thousand. */
+const PRECISION = { decimals: 8, significant: 8 };
+
+/** USDC divided by base tokens, rounded once; null without a trade. */
+export function rateOf(amounts: Amounts | null): string | null {
+  if (amounts === null || amounts.baseE9 === 0n) return null;
+  const [usdc, base] = [amounts.usdcE9, amounts.baseE9].map((digits) => ({ digits, scale: DECIMALS }));
+  return usdc && base ? formatDecimal(divide(usdc, base, PRECISION)) : null;
+}
+
+const showE9 = (amount: bigint): string => formatUnits(amount, DECIMALS);
+export const showUsdc = (amountE9: bigint): string => formatUsdc(amountE9, DECIMALS);
+
+export function showLast(trade: LastTrade | null): z.output<typeof lastTrade> {
+  const price = rateOf(trade);
+  if (trade === null || price === null) return null;
+  return { rate: price, at: trade.at, block: trade.block, transaction: trade.transaction };
+}
+
+export function showWindow(minutes: number, totals: WindowTotals): z.output<typeof windowField> {
+  return {
+    minutes,
+    trades: totals.trades,
+    excluded: totals.excluded,
+    volumeBase: showE9(totals.baseE9),
+    volumeUsdc: showUsdc(totals.usdcE9),
+    vwap: rateOf(totals),
+    low: rateOf(totals.low),
+    high: rateOf(totals.high),
+    complete: totals.complete,
+  };
+}
+
+/** What one side of a size cost; `totals` has at most one entry for it. */
 export function showCost(totals: readonly CostTotals[], size: number, of: CostTotals['side']) {
   const found = totals.find((total) => total.size === size && total.side === of);
   if (found === undefined || found.fairE9 <= 0) return { trades: 0, costBps: null };
   return { trades: found.trades, costBps: Math.round((found.costE9 / found.fairE9) * 1e6) / 100 };
 }
+
+/** The move that a pool's depth is given for: so near its price a trade meets nearly only the liquidity there. */
+const DEPTH_BPS = 10;
+/** What must come into a pool of constant product for that move, as a share of the USDC in it. */
+const DEPTH_SHARE = Math.sqrt(1 + DEPTH_BPS / 10_000) - 1;
 
 export function showPool(
   { id, venue, emitter, trades, usdcE9, state }: PoolTotals,
@@ -212,20 +220,13 @@ export function showPool(
   };
 }
 
-export const EXAMPLE_POOL = {
-  id: '0xeb0fd02fb8044d5514fb6e165ee134fd547eff0378bb33b76f4b81d8b03bd1ae',
-  venue: 'Uniswap v4',
-  address: '0x8366a39cc670b4001a1121b8f6a443a643e40951',
-  trades: 1702,
-  volumeUsdc: '451022.917731',
-  volumeShare: 0.9379,
-  state: { rate: '1.1651207', at: 1795199395, depth10BpsUsdc: '1024.380112' },
-};
-
 /** Four decimals. */
 export function shareOf(part: bigint, total: bigint): number {
   return Math.round((Number(part) / Number(total)) * 1e4) / 1e4;
 }
+
+/** Of a pool's rate, which is a float with about 15 significant digits. */
+const RATE_DIGITS = 8;
 
 /** A float as digits, without an exponent. */
 function showRate(price: number): string {

@@ -35,8 +35,11 @@ import {
   windowOf,
 } from './fields.ts';
 
+// The trades of a watched token over a window: rate and volume (free), and how well they were executed by size, venue
+// and pool (paid). The free route names the price of the paid one.
+
 const E9 = 1_000_000_000n;
-/** Size classes of a trade in USDC, a factor of ten apart: from a card payment to a treasury transfer. */
+/** Size classes in USDC: from a card payment to a treasury transfer. */
 const BOUNDS = [100n, 1000n, 10_000n, 100_000n].map((usdc) => usdc * E9);
 
 const deviation = numberOrNull(
@@ -86,7 +89,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** The execution quality of a watched token's trades. */
+/** How well a watched token's trades were executed. */
 export const fxExecution = defineEndpoint({
   path: '/fx/execution',
   access: 'paid',
