@@ -27,7 +27,9 @@ import {
   untilWritten,
 } from './freshness.ts';
 
-/** One created contract. */
+// The contracts that transactions created, as collected: page by page with all that is known of each, and the count per
+// hour (paid); the newest ones (free). The free route names the price of the paid one.
+
 const deployField = z.strictObject({
   address: addressField('The new contract'),
   deployer: addressField('Sender of the transaction'),
@@ -41,12 +43,6 @@ const deployField = z.strictObject({
   ),
 });
 
-const DEPLOYS_NOTE =
-  'Contracts created by a transaction without a recipient, newest first; creations inside other calls are not seen';
-
-/** Converts a stored row into the published shape. */
-const showDeploy = (deploy: Deploy): z.output<typeof deployField> => deploy;
-
 const EXAMPLE_DEPLOY = {
   address: '0x8f1c2ed1a9a8c5f0a1f8f3a1d0c9b7e6f5a4d3c2',
   deployer: '0x50a2b0b577ec24d7ce1aed372a8a6fd14ce1be57',
@@ -57,7 +53,6 @@ const EXAMPLE_DEPLOY = {
   label: 'token "TRFC"',
 };
 
-/** One created contract with all that was collected of it. */
 const deployDetailField = deployField.extend({
   labelState: z.enum(['known', 'unread', 'open', 'none']).meta({
     description:
@@ -78,35 +73,19 @@ const deployDetailField = deployField.extend({
   sameCodeOthers: countOrNull('How many other collected contracts have exactly this code; null without codeHash'),
 });
 
-/** Converts stored rows into the published shape. Each code is counted once, so that a page costs at most one walk through its index. */
-function showDeploys(
-  deploys: readonly DeployDetail[],
-  reads: Pick<DeployReads, 'countWithCode'>,
-): z.output<typeof deployDetailField>[] {
-  const hashes = new Set(deploys.map(({ codeHash }) => codeHash).filter((hash) => hash !== null));
-  const counts = new Map([...hashes].map((hash) => [hash, reads.countWithCode(hash)]));
-  return deploys.map(({ codeHash, kinds, lookAt, ...deploy }) => ({
-    ...showDeploy(deploy),
-    labelState: stateOf({ ...deploy, lookAt }),
-    kinds: kinds === null ? null : showKinds(kinds),
-    codeHash,
-    sameCodeOthers: codeHash === null ? null : (counts.get(codeHash) ?? 1) - 1,
-  }));
-}
+const EXAMPLE_DEPLOY_DETAIL: z.output<typeof deployDetailField> = {
+  ...EXAMPLE_DEPLOY,
+  labelState: 'known',
+  kinds: ['token'],
+  codeHash: `0x${'c0'.repeat(32)}`,
+  sameCodeOthers: 12,
+};
 
-function stateOf({ label, codeBytes, lookAt }: Pick<DeployDetail, 'label' | 'codeBytes' | 'lookAt'>) {
-  if (label !== null) return 'known';
-  if (codeBytes === null) return 'unread';
-  return lookAt === null ? 'none' : 'open';
-}
-
-function showKinds(kinds: number) {
-  return (['token', 'proxy'] as const).filter((kind) => (kinds & DeployKinds[kind]) !== 0);
-}
+const DEPLOYS_NOTE =
+  'Contracts created by a transaction without a recipient, newest first; creations inside other calls are not seen';
 
 const CURSOR = /^(\d{1,15})-(0x[0-9a-f]{64})$/;
 
-/** The place after which the next page begins, as the answer before gave it. */
 const cursorParam = z
   .string()
   .regex(CURSOR, 'the nextCursor of an earlier answer')
@@ -121,15 +100,7 @@ function showCursor({ block, transaction }: DeployPlace): string {
   return `${block}-${transaction}`;
 }
 
-const EXAMPLE_DEPLOY_DETAIL: z.output<typeof deployDetailField> = {
-  ...EXAMPLE_DEPLOY,
-  labelState: 'known',
-  kinds: ['token'],
-  codeHash: `0x${'c0'.repeat(32)}`,
-  sameCodeOthers: 12,
-};
-
-/** The collected contracts in pages, and the count per hour. */
+/** The collected contracts in pages, and how many there were in each hour. */
 export const deploysHistory = defineEndpoint({
   path: '/deploys/history',
   access: 'paid',
@@ -207,6 +178,34 @@ export const deploysHistory = defineEndpoint({
     };
   },
 });
+
+/** Counts each code once, so that a page costs at most one walk through its index. */
+function showDeploys(
+  deploys: readonly DeployDetail[],
+  reads: Pick<DeployReads, 'countWithCode'>,
+): z.output<typeof deployDetailField>[] {
+  const hashes = new Set(deploys.map(({ codeHash }) => codeHash).filter((hash) => hash !== null));
+  const counts = new Map([...hashes].map((hash) => [hash, reads.countWithCode(hash)]));
+  return deploys.map(({ codeHash, kinds, lookAt, ...deploy }) => ({
+    ...showDeploy(deploy),
+    labelState: stateOf({ ...deploy, lookAt }),
+    kinds: kinds === null ? null : showKinds(kinds),
+    codeHash,
+    sameCodeOthers: codeHash === null ? null : (counts.get(codeHash) ?? 1) - 1,
+  }));
+}
+
+const showDeploy = (deploy: Deploy): z.output<typeof deployField> => deploy;
+
+function stateOf({ label, codeBytes, lookAt }: Pick<DeployDetail, 'label' | 'codeBytes' | 'lookAt'>) {
+  if (label !== null) return 'known';
+  if (codeBytes === null) return 'unread';
+  return lookAt === null ? 'none' : 'open';
+}
+
+function showKinds(kinds: number) {
+  return (['token', 'proxy'] as const).filter((kind) => (kinds & DeployKinds[kind]) !== 0);
+}
 
 const DETAIL = paidDetail(
   deploysHistory,

@@ -8,6 +8,11 @@ import type { RdapAnswer } from '../upstream/domains/rdap.ts';
 import { atField, countField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
+// A domain name: its records in the DNS at this moment, and its registration.
+// A registration is looked up in steps:
+// 1. the registry's RDAP record is asked for, and the root zone whether a top-level domain exists that no list has;
+// 2. without a record the DNS decides what can be said of the name (`interpretNoRecord`).
+
 const KNOWN = Object.keys(DNS_TYPES) as DnsType[];
 const DEFAULT = 'A,AAAA,CNAME,MX,TXT,NS';
 
@@ -67,7 +72,7 @@ const type = z
   .prefault(DEFAULT)
   .meta({ description: `Comma-separated record types out of ${KNOWN.join(', ')}`, default: DEFAULT });
 
-/** The DNS records of a name at this moment. */
+/** The DNS records of a name, and whether they were validated. */
 export const domainsDns = defineEndpoint({
   path: '/domains/dns',
   access: 'paid',
@@ -123,7 +128,7 @@ export const domainsDns = defineEndpoint({
   },
 });
 
-/** Copies the records so that they can be changed, and sorts mail servers by preference, the order in which senders try them. */
+/** A copy that may be changed, with the mail servers in the order in which senders try them. */
 function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records']): Partial<z.input<typeof lists>> {
   const copy = structuredClone(records) as Partial<z.input<typeof lists>>;
   copy.MX?.sort((a, b) => a.preference - b.preference);
@@ -159,17 +164,6 @@ const result = z.strictObject({
   dnssecSigned: z.boolean().nullable().meta({ description: 'Whether the registry holds a DS record for it' }),
   source: sourceSchema,
 });
-
-/** The members that are unknown when the registry has no record. */
-const NO_RECORD = {
-  registrar: null,
-  createdAt: null,
-  updatedAt: null,
-  expiresAt: null,
-  status: null,
-  nameServers: null,
-  dnssecSigned: null,
-};
 
 /** A domain's registration, and whether the name looks available. */
 export const domainsWhois = defineEndpoint({
@@ -215,7 +209,7 @@ export const domainsWhois = defineEndpoint({
     const tld = domain.slice(domain.lastIndexOf('.') + 1);
     const [answer, exists] = await Promise.all([
       rdap.domain(domain, signal).catch((error: unknown) => ({ error })),
-      // The list is as old as the library, so the root zone has the last word on a name that is not in it.
+      // The list is as old as the library: the root zone has the last word on a name that is not in it.
       isListedTld(tld) || existsInRoot(dns, tld, signal),
     ]);
     if (!exists)
@@ -245,7 +239,7 @@ export const domainsWhois = defineEndpoint({
   },
 });
 
-/** Whether the root zone has the name. True where the DNS cannot say, because a name is not called missing for a failure. */
+/** Whether the root zone has the name. True where the DNS cannot say: no name is called missing for a failure. */
 async function existsInRoot(dns: Sources['dns'], tld: string, signal: AbortSignal): Promise<boolean> {
   const found = await dns.lookup(tld, ['NS'], signal).catch((error: unknown) => {
     signal.throwIfAborted();
@@ -255,8 +249,19 @@ async function existsInRoot(dns: Sources['dns'], tld: string, signal: AbortSigna
   return found?.exists !== false;
 }
 
+/** What is unknown when the registry has no record. */
+const NO_RECORD = {
+  registrar: null,
+  createdAt: null,
+  updatedAt: null,
+  expiresAt: null,
+  status: null,
+  nameServers: null,
+  dnssecSigned: null,
+};
+
 /**
- * Interprets a registry's "no record".
+ * What a registry's "no record" means:
  * 1. The name has name servers or an alias: it is registered.
  * 2. Its DNSSEC validation fails: it is signed, so it may be registered.
  * 3. The registry is not known to be the responsible one: unknown.
@@ -278,9 +283,7 @@ function sourceOf({ registry, url, retrievedAtMs }: RdapAnswer, termsUrl: string
   };
 }
 
-/**
- * A host name in the query; internationalised names (IDN) are allowed. It is parsed to its ASCII form, so that equal requests have equal parameters.
- */
+/** A host name, IDN too, parsed to its ASCII form, so that equal requests have equal parameters. */
 function hostNameParam(description: string, { underscores }: { underscores: boolean }) {
   return z
     .string({ error: 'required: a host name such as example.com' })

@@ -23,27 +23,19 @@ import {
   untilWritten,
 } from './freshness.ts';
 
-/** The time span of latencies, lags and error shares, in seconds. */
-const PROBE_WINDOW_SECONDS = 900;
-
-const endpointName = {
-  name: z.string().meta({ description: 'Its host' }),
-  url: z.string().meta({ description: 'Scheme and host only' }),
-};
-
-/** Blocks behind the best head of the same probe round; null when the endpoint reported no head. */
-function headLagOf({ head, bestHead }: Pick<StoredProbe, 'head' | 'bestHead'>): number | null {
-  return head === null || bestHead === null ? null : Math.max(bestHead - head, 0);
-}
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+// The chain's RPC providers as the collector's probes see them: each one's last answer (free), and its state, latency,
+// lag and errors over 15 minutes with its availability over a day (paid). The free route names the paid one's price.
 
 const count = z.int().nonnegative();
 
 const STATES = ['up', 'lagging', 'down', 'unknown'] as const;
 
 const error = z.enum(PROBE_ERRORS);
+
+const endpointName = {
+  name: z.string().meta({ description: 'Its host' }),
+  url: z.string().meta({ description: 'Scheme and host only' }),
+};
 
 function availability(span: string) {
   return z
@@ -90,7 +82,13 @@ const rpcHealthResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** The results of the RPC endpoints over the last minutes, hour and day. */
+/** Of latencies, lags and error shares. */
+const PROBE_WINDOW_SECONDS = 900;
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Each endpoint over the last minutes, hour and day. */
 export const rpcHealth = defineEndpoint({
   path: '/rpc/health',
   access: 'paid',
@@ -157,17 +155,6 @@ export const rpcHealth = defineEndpoint({
   },
 });
 
-/** The state by an endpoint's last probe. */
-function currently(last: StoredProbe | undefined, lagBlocks: number) {
-  if (!last) return { state: 'unknown' as const, checkedAt: null };
-  const state = !last.ok ? 'down' : (headLagOf(last) ?? 0) > lagBlocks ? 'lagging' : 'up';
-  return { state, checkedAt: Math.floor(last.atMs / 1000) } as const;
-}
-
-function availabilityOf({ probes, answered }: ProbeTally) {
-  return { availablePercent: probes === 0 ? null : percentOf(BigInt(answered), BigInt(probes)), probes };
-}
-
 function summarise(probes: readonly StoredProbe[]) {
   const latencies = probes.flatMap(({ latencyMs }) => latencyMs ?? []);
   const lags = probes.flatMap((probe) => headLagOf(probe) ?? []);
@@ -190,6 +177,17 @@ function summarise(probes: readonly StoredProbe[]) {
 
 function rounded(value: number): number {
   return Math.round(value * 1e4) / 1e4;
+}
+
+/** The state by an endpoint's last probe. */
+function currently(last: StoredProbe | undefined, lagBlocks: number) {
+  if (!last) return { state: 'unknown' as const, checkedAt: null };
+  const state = !last.ok ? 'down' : (headLagOf(last) ?? 0) > lagBlocks ? 'lagging' : 'up';
+  return { state, checkedAt: Math.floor(last.atMs / 1000) } as const;
+}
+
+function availabilityOf({ probes, answered }: ProbeTally) {
+  return { availablePercent: probes === 0 ? null : percentOf(BigInt(answered), BigInt(probes)), probes };
 }
 
 const DETAIL = paidDetail(
@@ -218,7 +216,7 @@ const rpcResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** The latest results of the RPC endpoints. */
+/** Each endpoint's last probe. */
 export const rpc = defineEndpoint({
   path: '/rpc',
   access: 'free',
@@ -265,3 +263,8 @@ export const rpc = defineEndpoint({
     };
   },
 });
+
+/** Blocks behind the best head of the same round; null when the endpoint reported no head. */
+function headLagOf({ head, bestHead }: Pick<StoredProbe, 'head' | 'bestHead'>): number | null {
+  return head === null || bestHead === null ? null : Math.max(bestHead - head, 0);
+}

@@ -8,6 +8,9 @@ import type { SelfTestRun } from '../store/ports/selftest.ts';
 import { atField, countOrNull, DAY_SECONDS, hashField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
+// The service as its own customer: the results of its hourly purchases from itself, and the priced route that always
+// fails, with which any buyer can check that a failed call is not charged.
+
 /** A day of hourly runs. */
 const RECENT = 24;
 
@@ -100,7 +103,7 @@ export const selftest = defineEndpoint({
       source: {
         name: "The service's purchases from itself",
         url: origin,
-        // The time of the last run, not of the request. So two answers over the same runs have the same bytes.
+        // The time of the last run, not of the request: two answers over the same runs have the same bytes.
         retrievedAt: newest ? seconds(newest.at) : now,
       },
     };
@@ -115,7 +118,7 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1000);
 }
 
-/** Fails after its payment was verified, so that a buyer can check that a failed call is never charged. */
+/** Fails after its payment was verified. */
 export const selftestFail = defineEndpoint({
   path: '/selftest/fail',
   access: 'paid',
