@@ -22,7 +22,7 @@ import { webCheck, webExtract } from '../endpoints/web.ts';
 import { wikiArticle, wikiSearch, wikiSummary } from '../endpoints/wiki.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** Every endpoint of the service, in the order of the price list. An endpoint that is not in this list is neither served nor described. */
+/** Every endpoint, in the order of the price list. What is not in this list is neither served nor described. */
 export const catalogue: readonly Endpoint<Sources>[] = Object.freeze([
   network,
   fees,

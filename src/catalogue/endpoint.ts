@@ -1,45 +1,45 @@
 import type { z } from 'zod';
 import type { Unavailable } from '../errors.ts';
+import { USDC_DECIMALS } from '../lib/units.ts';
+
+// How an endpoint is declared, once and whole. Every surface reads it from here: routes, 402s, OpenAPI, tools.
 
 type Json = Record<string, unknown>;
 
 /**
- * One endpoint, free or priced, as its author declares it.
- * `run` gets parsed parameters. It returns the reply or throws an AppError. It cannot know whether the call was paid for.
+ * An endpoint, free or priced, as its author declares it.
+ * `run` gets parsed parameters and returns the reply or throws an AppError. It cannot know whether it was paid for.
  */
 export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
-  /** Path below `/v1` (free), or below `/v1/paid` and `/v1/lightning` (priced), for example `/fees/estimate`. */
+  /** Below `/v1` (free), or below `/v1/paid` and `/v1/lightning` (priced), for example `/fees/estimate`. */
   path: `/${string}`;
   access: 'free' | 'paid';
-  /** For a paid endpoint that is sold on one rail alone. `paid` is USDC. */
+  /** For a paid endpoint that is sold on one rail alone; `paid` is USDC. */
   onlyOn?: 'paid' | 'lightning';
-  /** The price in decimal USD; for paid endpoints only. The price is written nowhere else. */
+  /** For paid endpoints: the price in decimal USD, which is written nowhere else. */
   priceUsd?: string;
   /** A few words for lists and menus. */
   label: string;
-  /** One sentence that says what the answer holds. OpenAPI, the 402 hint and the price list show it. */
+  /** What the answer holds, in a sentence. OpenAPI, the 402 hint and the price list show it. */
   summary: string;
   /** The free route that summarises this endpoint. The 402 hint names it. */
   freeSummary?: `/v1/${string}`;
   params: P;
   result: R;
   example: { params: Record<string, string>; result: z.output<R> };
-  /** The members that its 404 and 502 have beside those of every problem, where the failure itself tells something. */
+  /** What its 404 and 502 have beside the members of every problem, where the failure itself tells something. */
   problemMembers?: z.ZodObject;
   /** For free endpoints: how long one answer's bytes and ETag are kept, in ms. */
   cacheMs?: number;
-  /**
-   * For free endpoints over a store: a number that changes with every write that may change the answer. Answer bytes are kept until it changes, and
-   * at most for `cacheMs`.
-   */
+  /** For free endpoints over a store: answer bytes are kept until this number changes, and at most for `cacheMs`. */
   version?(sources: S): number;
-  /** For free endpoints whose reply can report a fault. Such a reply is sent with 503. No reply of such an endpoint is cached. */
+  /** For free endpoints whose reply can report a fault: it is then sent with 503. None of their replies is cached. */
   reportsFault?(reply: z.output<R>): boolean;
-  /** Checks parameters that only the configuration can judge; throws BadParameter. On priced routes it runs before every payment check. */
+  /** Throws BadParameter for what only the configuration can judge; on priced routes before any payment check. */
   checkParams?(params: z.output<P>, sources: S): void;
   /**
-   * For paid endpoints: the 503 where the configuration lacks what it reads, else null. Its route then answers nothing else but payments from before,
-   * and no list names it.
+   * For paid endpoints: the 503 where the configuration lacks what it reads, else null.
+   * With it the route answers payments from before and nothing else, and no list names it.
    */
   notConfigured?(sources: S): Unavailable | null;
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
@@ -49,17 +49,14 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
 export interface Endpoint<S>
   extends Omit<EndpointSpec<z.ZodObject, z.ZodObject, S>, 'priceUsd' | 'run' | 'checkParams' | 'example'> {
   readonly price: Price | null;
-  /** Whether the operator does not sell it any more (ROUTES_OFF). Only payments from before are answered. */
+  /** The operator does not sell it any more (ROUTES_OFF): only payments from before are answered. */
   readonly isOff?: true;
   readonly example: { params: Record<string, string>; result: Json };
   checkParams(params: unknown, sources: S): void;
   run(params: unknown, sources: S, signal: AbortSignal): Promise<unknown>;
 }
 
-/**
- * Declares an endpoint. Every catalogue entry is made here.
- * Throws when a paid endpoint has no price, or when a free one has a price.
- */
+/** Declares an endpoint. Throws when a paid one has no price, or a free one has a price. */
 export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
   spec: EndpointSpec<P, R, S>,
 ): Endpoint<S> {
@@ -72,23 +69,19 @@ export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
     example: spec.example as Endpoint<S>['example'],
     price: priceUsd === undefined ? null : priceFromUsd(priceUsd),
     checkParams: (params: unknown, sources: S) => checkParams?.(params as z.output<P>, sources),
-    // The gate and the free routes pass only what `params` itself has parsed.
+    // Callers pass only what `params` itself has parsed.
     run: (params: unknown, sources: S, signal: AbortSignal) => run(params as z.output<P>, sources, signal),
   });
 }
 
-/** USDC's ERC-20 interface has 6 decimals (https://eips.ethereum.org/EIPS/eip-20 `decimals`). The service reads `decimals` again at start. */
-const USDC_DECIMALS = 6;
-
-/** An exact price, in USD and in USDC base units. */
 export interface Price {
-  /** Decimal string in USD, as published. */
+  /** In USD, decimal, as published. */
   readonly usd: string;
-  /** The same price in USDC base units (6 decimals): 0.001 USD is 1000n. */
+  /** In USDC base units (6 decimals): 0.001 USD is 1000n. */
   readonly units: bigint;
 }
 
-/** Converts a decimal USD string into a Price without floating point. Throws when the value is not exactly representable. */
+/** A decimal price in USD, without floating point. Throws when the value is not exactly representable. */
 export function priceFromUsd(usd: string): Price {
   const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(usd);
   if (!match) throw new Error(`not a USD price with at most ${USDC_DECIMALS} decimals: ${usd}`);
@@ -97,10 +90,7 @@ export function priceFromUsd(usd: string): Price {
   return Object.freeze({ usd, units });
 }
 
-/**
- * What an entry is asked for by mistake, by its path: it completes "Not for …". Models choose tools by such words. A free entry and its priced twin have
- * the same.
- */
+/** What an entry is asked for by mistake, after "Not for …". Models choose tools by such words. */
 const NOT_FOR: Readonly<Record<string, string>> = {
   '/network': 'single blocks, or for an address’s balance',
   '/fees': 'gas prices of Ethereum or of other chains',
@@ -136,7 +126,7 @@ const NOT_FOR: Readonly<Record<string, string>> = {
   '/selftest/fail': 'data of any kind: it shows that a failure costs nothing',
 };
 
-/** What the entry is not for, in words that complete "Not for …". Null for an entry that has none. */
+/** What the entry is not for, in words that complete "Not for …"; null where nothing is known. */
 export function notFor({ path }: Pick<Endpoint<never>, 'path'>): string | null {
   return NOT_FOR[path] ?? null;
 }
@@ -155,7 +145,7 @@ const CHAIN_TOPICS: ReadonlySet<string> = new Set([
   'token',
 ]);
 
-/** Whether an entry's answer is of the configured chain, and of no other. Its texts name that chain. */
+/** Whether the answer is of the configured chain and of no other. Its texts name that chain. */
 export function readsChain({ path }: Pick<Endpoint<never>, 'path'>): boolean {
   return CHAIN_TOPICS.has(path.split('/')[1] ?? '');
 }

@@ -11,7 +11,6 @@ import { PREFIX } from './paths.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** The changes as the operator gave them. */
 interface Changes {
   /** Each as `chain/wallet=0.004`. */
   readonly prices: readonly string[];
@@ -19,24 +18,20 @@ interface Changes {
   readonly routesOff: readonly string[];
 }
 
-/** The catalogue with the changes. */
 export interface Offered<E> {
   readonly catalogue: readonly E[];
   /** The priced entries that were taken out, in the catalogue's order. They answer payments from before. */
   readonly off: readonly E[];
-  /** What is wrong with the changes, one line each. Each names the key and the entry. */
+  /** What is wrong with the changes, a line each, with the key and the entry. */
   readonly problems: readonly string[];
 }
 
-/** With this route a buyer checks that a failing call costs nothing. Our own self-test does so too. */
+/** With it buyers, and our own self-test, check that a failing call costs nothing. */
 const MUST_STAY = 'selftest/fail';
 /** Typing errors that a suggestion may mend. */
 const MOST_EDITS = 3;
 
-/**
- * Applies an operator's changes to the declared catalogue. An entry that is not changed stays the same object. A
- * change with a problem has no effect.
- */
+/** Applies an operator's changes. One with a problem has no effect. An unchanged entry stays the same object. */
 export function offeredCatalogue<S>(declared: readonly Endpoint<S>[], changes: Changes): Offered<Endpoint<S>> {
   const routes = new Map(declared.map(({ path }) => [path.slice(1), false]));
   for (const { path, access } of declared) if (access === 'paid') routes.set(path.slice(1), true);
@@ -71,7 +66,7 @@ interface Named {
   readonly problem: string | null;
 }
 
-/** Reads the route of each entry. `routes` says of each declared route whether it is sold. */
+/** The route of each entry. `routes` says of each declared route whether it is sold. */
 function named(
   key: 'PRICES' | 'ROUTES_OFF',
   entries: readonly string[],
@@ -89,7 +84,14 @@ function named(
   });
 }
 
-/** The price of an entry `route=usd`, or what is wrong with it. The published text has no needless zeros. */
+function near(route: string, routes: ReadonlyMap<string, boolean>): string {
+  const bare = route.replace(/^\/?(v1\/)?((paid|lightning|mpp)\/)?/, '');
+  const edits = (one: string): number => editDistance(bare, one, MOST_EDITS);
+  const [best] = [...routes.keys()].sort((a, b) => edits(a) - edits(b));
+  return best !== undefined && edits(best) <= MOST_EDITS ? `; did you mean ${best}?` : '';
+}
+
+/** The price of `route=usd` without needless zeros, or what is wrong with it. */
 function readPrice(entry: string): Price | string {
   const [, usd = '', ...more] = entry.split('=');
   if (!entry.includes('=') || more.length > 0) return 'write ROUTE=USD, as in chain/wallet=0.004';
@@ -99,6 +101,10 @@ function readPrice(entry: string): Price | string {
   } catch (error) {
     return (error as Error).message;
   }
+}
+
+function faultOf(key: string, entry: string, problem: string): string {
+  return `${key}: "${entry}": ${problem}`;
 }
 
 function withPrice<S>(endpoint: Endpoint<S>, price: Price | undefined): Endpoint<S> {
@@ -130,15 +136,4 @@ function withDetail<S>(
     run: async (given: unknown, sources: S, signal: AbortSignal) =>
       changed((await endpoint.run(given, sources, signal)) as Json),
   });
-}
-
-function near(route: string, routes: ReadonlyMap<string, boolean>): string {
-  const bare = route.replace(/^\/?(v1\/)?((paid|lightning|mpp)\/)?/, '');
-  const edits = (one: string): number => editDistance(bare, one, MOST_EDITS);
-  const [best] = [...routes.keys()].sort((a, b) => edits(a) - edits(b));
-  return best !== undefined && edits(best) <= MOST_EDITS ? `; did you mean ${best}?` : '';
-}
-
-function faultOf(key: string, entry: string, problem: string): string {
-  return `${key}: "${entry}": ${problem}`;
 }

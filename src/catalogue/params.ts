@@ -2,20 +2,22 @@ import { z } from 'zod';
 import { BadParameter, type ParameterError } from '../errors.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/** Query parameters as the router gives them. A repeated parameter is an array. */
+// An endpoint's query parameters, parsed and described by one schema, so that documents and parser agree on the bounds.
+
+/** As the router gives it: a repeated parameter is an array. */
 export type Query = Record<string, unknown>;
 
-/** Faulty names that one answer lists. A URL has room for thousands, and each fault is longer than its name. */
+/** Faulty names that one answer lists: a URL has room for thousands, and each fault is longer than its name. */
 export const MOST_NAMED = 10;
 /** Characters of a faulty name that an answer repeats. */
 const MOST_OF_NAME = 100;
 
-/** What is parsed: the parameters, and the example from which a missing one is explained. */
+/** The parameters, and the example by which a missing one is explained. */
 type Parsed = Pick<Endpoint<never>, 'params'> & Partial<Pick<Endpoint<never>, 'example'>>;
 
 /**
- * Parses an endpoint's query parameters, or throws BadParameter with every fault, of which at most ten are unknown or repeated names.
- * Unknown and repeated names are faults, so that no typing error is paid for, or answered with something else.
+ * Parses the query, or throws BadParameter with every fault, but at most ten unknown or repeated names.
+ * Such names are faults, so that no typing error is paid for, or answered with something else.
  */
 export function parseParams(endpoint: Parsed, query: Query): unknown {
   const errors: ParameterError[] = [];
@@ -36,7 +38,7 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
     for (const issue of parsed.error.issues) {
       const path = String(issue.path[0] ?? '');
       const isThere = Object.hasOwn(query, path);
-      // It is repeated, and named above.
+      // Repeated, and named above.
       if (isThere && !Object.hasOwn(given, path)) continue;
       const isMissing = Object.hasOwn(known, path) && !isThere && issue.message.startsWith(UNSAID);
       errors.push({ path, message: isMissing ? missing(endpoint.example?.params[path]) : issue.message });
@@ -46,12 +48,19 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
   return parsed.data;
 }
 
-/** The fault of a name that the caller made up: a long one is named by its beginning. */
+/** A fault of a name that the caller made up: a long one is named by its beginning. */
 export function faultOf(name: string, message: string): ParameterError {
   return { path: name.slice(0, MOST_OF_NAME), message };
 }
 
-/** How zod's own message about a missing value begins. An endpoint's own message says more. */
+/** Most unknown names are typing errors, so it says which there are. */
+function unknownName(names: readonly string[]): string {
+  return names.length === 0
+    ? 'no such parameter; this route takes none'
+    : `no such parameter; there are ${names.join(', ')}`;
+}
+
+/** How zod's own message about a missing value begins; an endpoint's own message says more. */
 const UNSAID = 'Invalid input';
 const MISSING = 'missing';
 
@@ -59,14 +68,7 @@ function missing(example: string | undefined): string {
   return example === undefined ? MISSING : `${MISSING}, for example ${example}`;
 }
 
-/** Says which names there are, because most unknown names are typing errors. */
-function unknownName(names: readonly string[]): string {
-  return names.length === 0
-    ? 'no such parameter; this route takes none'
-    : `no such parameter; there are ${names.join(', ')}`;
-}
-
-/** A whole number in the query: digits only, within `bounds`. OpenAPI shows it as an integer. */
+/** A whole number: digits only, within `bounds`. OpenAPI shows it as an integer. */
 export function integerParam(bounds: { min: number; max: number; default: number; description: string }) {
   const { min, max, description } = bounds;
   const message = `a whole number from ${min} to ${max}`;
@@ -81,7 +83,6 @@ export function integerParam(bounds: { min: number; max: number; default: number
 
 type JsonSchema = Record<string, unknown>;
 
-/** One query parameter as documents describe it. */
 interface ParamDoc {
   readonly name: string;
   readonly required: boolean;
@@ -91,14 +92,10 @@ interface ParamDoc {
 
 type Described = Pick<Endpoint<never>, 'params' | 'example'>;
 
-/** Kept, because six documents describe each endpoint. Made anew for each, the schemas took a thirtieth of a start's processor time. */
+/** Six documents describe each endpoint: made anew for each, the schemas took a thirtieth of a start's time. */
 const docsOf = new WeakMap<Described, readonly ParamDoc[]>();
 
-/**
- * Describes an endpoint's query parameters from the schema that parses them, so that documents and parser have the same bounds.
- * Required and default come from parsing an empty query, because zod leaves them out of the schema of a transformed value. An endpoint's description is
- * made once, and all callers share it.
- */
+/** An endpoint's query parameters as documents describe them; made once, and shared by all callers. */
 export function describeParams(endpoint: Described): readonly ParamDoc[] {
   const docs = docsOf.get(endpoint) ?? paramsOf(endpoint);
   docsOf.set(endpoint, docs);
@@ -107,11 +104,12 @@ export function describeParams(endpoint: Described): readonly ParamDoc[] {
 
 function paramsOf(endpoint: Described): ParamDoc[] {
   return Object.entries(endpoint.params.shape).map(([name, param]) => {
+    // zod leaves required and default out of the schema of a transformed value, so an absent one is parsed.
     const absent = z.safeParse(param, undefined);
     const { description, $schema: _dialect, ...schema } = toJsonSchema(param, 'input');
     const example = endpoint.example.params[name];
     const integer = schema.type === 'integer';
-    // The type already says that it is a whole number; the pattern of its text form would contradict the type.
+    // The pattern of its text form would contradict the type.
     if (integer) delete schema.pattern;
     if (absent.success && absent.data !== undefined) schema.default = asWritten(absent.data);
     if (example !== undefined) schema.examples = [integer ? Number(example) : example];
@@ -124,7 +122,7 @@ function asWritten(value: unknown): unknown {
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-/** JSON Schema 2020-12 of a zod type, as OpenAPI 3.1 takes it; bounds that only mean "exact in a double" are left out. */
+/** JSON Schema 2020-12, as OpenAPI 3.1 takes it. Bounds that only mean "exact in a double" are left out. */
 export function toJsonSchema(type: z.core.$ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(type, {
     io,
