@@ -25,7 +25,7 @@ export interface Sources {
   readonly collector: CollectorView;
   /** The collected data. */
   readonly reads: ChainReads;
-  /** How collected data are described; see the types in sources.ts. */
+  /** How collected data are described. */
   readonly collected: CollectedSettings;
   /** Package registries and their advisories. */
   readonly packages: PackageSources;
@@ -58,7 +58,6 @@ export interface WatchedToken {
   readonly address: `0x${string}`;
 }
 
-/** An RPC endpoint as answers show it. */
 interface ShownEndpoint {
   readonly name: string;
   /** Scheme and host only, because a path may hold an API key. */
@@ -83,7 +82,6 @@ export interface CollectedSettings {
   readonly hasDistributor: boolean;
 }
 
-/** The sources of the package endpoints. */
 export interface PackageSources {
   readonly npm: Npm;
   /** Downloads over the last seven counted days; null when npm counts none. */

@@ -19,17 +19,9 @@ import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenan
 import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
 import type { Sources } from './sources.ts';
 
-/** Payouts are collected in base units of USDC's ERC-20 interface. */
-const USDC_DECIMALS = 6;
-const RECENT = 20;
-/** An answer sums up every burn and payout. There are few of them per hour. */
-const TOKEN_KEEP_MS = 5000;
+// The project's own token: what was burned, what its distributor paid out, and its price, as far as collected.
 
-const NOTES = {
-  nothing: 'No project token and no distributor are configured: there is nothing to read.',
-  noToken: 'No project token is configured: burns and price are not known.',
-  noDistributor: 'No distributor is configured: payouts are not known.',
-};
+const RECENT = 20;
 
 const sinceField = z
   .strictObject({
@@ -94,7 +86,10 @@ const EXAMPLE_SINCE = { block: 31731601, at: 1794940001 };
 
 type Read = Collected & Pick<Sources, 'projectToken'>;
 
-/** The project token's burns, payouts and price. */
+/** An answer sums up every burn and payout, of which there are few an hour. */
+const TOKEN_KEEP_MS = 5000;
+
+/** The project token's burns, payouts and executed price. */
 export const token = defineEndpoint({
   path: '/token',
   access: 'free',
@@ -173,9 +168,18 @@ async function describeToken({ chain, projectToken, collector }: Read, signal: A
   return { address, symbol: answer?.symbol ?? null, decimals: answer?.decimals ?? null };
 }
 
+/** Payouts are collected in base units of USDC's ERC-20 interface. */
+const USDC_DECIMALS = 6;
+
 function amountOf({ kind, amount }: TokenEvent, whole: (amount: bigint) => string | null): string | null {
   return kind === 'burn' ? whole(amount) : formatUnits(amount, USDC_DECIMALS);
 }
+
+const NOTES = {
+  nothing: 'No project token and no distributor are configured: there is nothing to read.',
+  noToken: 'No project token is configured: burns and price are not known.',
+  noDistributor: 'No distributor is configured: payouts are not known.',
+};
 
 function noteOf(hasToken: boolean, hasDistributor: boolean): string | null {
   if (hasToken) return hasDistributor ? null : NOTES.noDistributor;

@@ -5,7 +5,9 @@ import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosyste
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
 import { countField, countOrNull, textOrNull } from '../fields.ts';
 
-/** A package name in the query. It is checked by its ecosystem's rules before any source is asked, and parsed to its canonical spelling. */
+// What the three routes about packages share: names, dependents, advisories, and where all of it was read.
+
+/** A package name, checked by its ecosystem's rules before any source is asked; parsed to its canonical spelling. */
 export function packageNameParam(ecosystem: EcosystemName, description: string) {
   const { nameForm, name } = ECOSYSTEMS[ecosystem];
   return z
@@ -19,15 +21,8 @@ export function packageNameParam(ecosystem: EcosystemName, description: string) 
     .meta({ description });
 }
 
-/** Version ranges by package name. */
 export function rangesField(description: string) {
   return z.record(z.string(), z.string()).meta({ description });
-}
-
-/** The URL as answers show it, without the credentials and query of a configured base URL. */
-function shownUrl(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
 }
 
 export const projectUrlsField = z
@@ -49,7 +44,6 @@ export const dependentsField = z
       'this version yet, or see `missing`',
   });
 
-/** The same as an answer shows it. */
 export function shownDependents(found: Dependents | null) {
   return found && { direct: found.direct, indirect: found.indirect, total: found.total };
 }
@@ -61,37 +55,6 @@ export const advisoryCountField = countOrNull(
   `How many advisories there are; at most ${MAX_ADVISORIES} are listed. null: unknown`,
 );
 
-/** OSV's advisories against one release, newest first, as an answer shows them. */
-export function shownAdvisories({ advisories }: OsvAnswer) {
-  return advisories.slice(0, MAX_ADVISORIES).map(({ id, aliases, summary, severity, fixedIn, malicious }) => {
-    return { id, aliases, summary, severity, fixedIn, malicious, url: advisoryUrl(id) };
-  });
-}
-
-export const sourcesField = z
-  .array(sourceSchema)
-  .meta({ description: 'Everything that was read for this answer: `source` first, then those of its parts' });
-
-/** The sources of the optional parts that were read. */
-export function partSources(osv: OsvAnswer | null, dependents: Dependents | null): Source[] {
-  return [
-    ...(osv ? [{ name: 'OSV.dev', licence: OSV_LICENCE, ...whereRead(osv) }] : []),
-    ...(dependents ? [{ name: 'deps.dev', licence: 'CC BY 4.0 (deps.dev)', ...whereRead(dependents) }] : []),
-  ];
-}
-
-/** Where and when it was read, as a member of a source. */
-export function whereRead({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
-  return { url: shownUrl(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
-}
-
-/** OSV's page of one advisory, with its text and references. */
-const PAGE = 'https://osv.dev/vulnerability/';
-
-/** Licence of OSV's records, by their home databases. */
-export const OSV_LICENCE = 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)';
-
-/** Members that all advisories share. */
 export const advisoryNames = {
   id: z.string().meta({ description: "GitHub's id where there is one, else the CVE number, else another database's" }),
   aliases: z.array(z.string()).meta({
@@ -100,7 +63,6 @@ export const advisoryNames = {
   summary: textOrNull('null when no database gives one'),
 };
 
-/** How bad a vulnerability is. */
 export const severityField = z.strictObject({
   label: z.enum(SEVERITY_LABELS).nullable().meta({
     description: "As the publishing database says (GitHub's moderate is medium), else by the score; null: unknown",
@@ -126,7 +88,41 @@ export const releaseAdvisory = z.strictObject({
   url: advisoryUrlField,
 });
 
-/** The page of an advisory. */
+/** Advisories against one release, newest first. */
+export function shownAdvisories({ advisories }: OsvAnswer) {
+  return advisories.slice(0, MAX_ADVISORIES).map(({ id, aliases, summary, severity, fixedIn, malicious }) => {
+    return { id, aliases, summary, severity, fixedIn, malicious, url: advisoryUrl(id) };
+  });
+}
+
+/** OSV's page of one advisory, with its text and references. */
+const PAGE = 'https://osv.dev/vulnerability/';
+
 export function advisoryUrl(id: string): string {
   return `${PAGE}${encodeURIComponent(id)}`;
+}
+
+/** Licence of OSV's records, by their home databases. */
+export const OSV_LICENCE = 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)';
+
+export const sourcesField = z
+  .array(sourceSchema)
+  .meta({ description: 'Everything that was read for this answer: `source` first, then those of its parts' });
+
+/** Of the optional parts that were read. */
+export function partSources(osv: OsvAnswer | null, dependents: Dependents | null): Source[] {
+  return [
+    ...(osv ? [{ name: 'OSV.dev', licence: OSV_LICENCE, ...whereRead(osv) }] : []),
+    ...(dependents ? [{ name: 'deps.dev', licence: 'CC BY 4.0 (deps.dev)', ...whereRead(dependents) }] : []),
+  ];
+}
+
+export function whereRead({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
+  return { url: shownUrl(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
+}
+
+/** Without the credentials and the query of a configured base URL. */
+function shownUrl(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return `${origin}${pathname}`;
 }

@@ -19,6 +19,9 @@ import {
   whereRead,
 } from './fields.ts';
 
+// The latest version of an npm package: the registry's record, then downloads, advisories and dependents, each of which
+// may be missing. A name that does not exist costs one request.
+
 const result = z.strictObject({
   name: z.string(),
   version: z.string().meta({ description: "What the registry's `latest` tag points at; may be a prerelease" }),
@@ -61,7 +64,7 @@ const result = z.strictObject({
 
 const EXAMPLE_SOURCE = { name: 'npm registry', url: 'https://registry.example/express', retrievedAt: 1795199401 };
 
-/** The current state of one npm package. */
+/** The current state of an npm package. */
 export const packagesNpm = defineEndpoint({
   path: '/packages/npm',
   access: 'paid',
@@ -113,7 +116,6 @@ export const packagesNpm = defineEndpoint({
   },
   async run({ name }, { packages }: Pick<Sources, 'packages'>, signal) {
     const found = await packages.npm.latest(name, signal);
-    // Nothing else is asked about a name that does not exist, so that asking costs one request.
     if (!found) throw new NotFound(`npm has no package ${name}`);
     const { url, retrievedAtMs, ...release } = found;
     const { version } = release;

@@ -20,6 +20,9 @@ import {
   whereRead,
 } from './fields.ts';
 
+// The latest release of a PyPI project: PyPI's record and advisories, then OSV's severities, dependents and the
+// attestation of the first file, each of which may be missing.
+
 const count = z.int().nonnegative();
 
 /** One requirement (PEP 508) in its parts. */
@@ -31,7 +34,6 @@ const dependencyField = z.strictObject({
   marker: textOrNull('PEP 508 condition beside the extra; null: none'),
 });
 
-/** What a release consists of. */
 const fileFields = {
   files: z
     .array(
@@ -47,7 +49,6 @@ const fileFields = {
   totalSizeBytes: countField('Of all its files together'),
 };
 
-/** Who published the first file. */
 const provenanceField = z
   .strictObject({
     filename: z.string().meta({ description: 'The file that was looked up: the first of `files`' }),
@@ -106,7 +107,7 @@ const EXAMPLE_SOURCE = {
   licence: LICENCE,
 };
 
-/** The current state of one PyPI project. */
+/** The current state of a PyPI project. */
 export const packagesPypi = defineEndpoint({
   path: '/packages/pypi',
   access: 'paid',
@@ -213,8 +214,8 @@ type Shown = z.output<typeof releaseAdvisory>;
 const UNKNOWN = { label: null, score: null, vector: null };
 
 /**
- * PyPI's advisories with the severity that OSV has for them, then those that OSV alone has. PyPI copies its list from OSV, so one may be ahead of the
- * other. Without OSV's answer every severity is unknown.
+ * PyPI's advisories with OSV's severities, then those that OSV alone has: PyPI copies OSV's list, so one may be ahead.
+ * Without OSV's answer every severity is unknown.
  */
 function withSeverity(listed: readonly PypiAdvisory[], osv: OsvAnswer | null): Shown[] {
   const known = osv ? shownAdvisories(osv) : [];

@@ -8,6 +8,11 @@ import { atField, countField, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import { advisoryNames, advisoryUrl, advisoryUrlField, maliciousField, OSV_LICENCE, severityField } from './fields.ts';
 
+// The known vulnerabilities of a package, or of one version, in eight ecosystems.
+// 1. Name and version are parsed by the ecosystem's rules.
+// 2. The registry says whether it lists them; OSV is asked under the registry's own spelling.
+// 3. What neither the registry nor an advisory knows is a 404: "no advisories" for it would be a false all-clear.
+
 const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
 
 const affected = z
@@ -82,7 +87,7 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Known vulnerabilities of a package, from all databases that OSV collects. */
+/** Advisories from all databases that OSV collects. */
 export const packagesVulns = defineEndpoint({
   path: '/packages/vulns',
   access: 'paid',
@@ -133,7 +138,6 @@ export const packagesVulns = defineEndpoint({
     const { question, errors } = readQuestion(asked);
     if (!question) throw new BadParameter(errors);
     const listing = await packages.findListing(question, signal);
-    // Advisories are filed under the registry's own spelling.
     const named = listing.state === 'listed' ? { ...question, name: listing.name } : question;
     const { advisories, isNamed, url, retrievedAtMs } = await packages.osv.advisories(named, signal);
     if (listing.state === 'missing' && !isNamed) throw missing(named);
@@ -153,7 +157,6 @@ export const packagesVulns = defineEndpoint({
   },
 });
 
-/** 404: neither the registry nor an advisory knows it. "No advisories" for it would be a false all-clear. */
 function missing({ ecosystem, name, version }: OsvQuestion): NotFound {
   return new NotFound(
     version === null
@@ -162,7 +165,7 @@ function missing({ ecosystem, name, version }: OsvQuestion): NotFound {
   );
 }
 
-/** Parses name and version by the rules of the ecosystem. `checkParams` and `run` both call it, because the rules depend on another parameter. */
+/** Both `params` and `run` call it, because the rules depend on the ecosystem, another parameter. */
 function readQuestion({ name, ecosystem, version }: z.output<typeof params>) {
   const rules = ECOSYSTEMS[ecosystem];
   const errors: ParameterError[] = [];
