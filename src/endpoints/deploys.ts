@@ -13,6 +13,8 @@ import {
   countOrNull,
   detailField,
   hashField,
+  listField,
+  objectOrNull,
   paidDetail,
   textOrNull,
 } from './fields.ts';
@@ -126,26 +128,19 @@ export const deploysHistory = defineEndpoint({
   result: z.strictObject({
     deploys: z.array(deployDetailField).meta({ description: DEPLOYS_NOTE }),
     nextCursor: textOrNull('The cursor of the next page; null: nothing older is collected'),
-    completeSince: z
-      .strictObject({
-        block: countField('Number of the block'),
-        at: atField('Time of the block'),
-      })
-      .nullable()
-      .meta({ description: 'From this block on every deploy is collected; older ones are there in part' }),
-    hours: z
-      .array(
-        z.strictObject({
-          at: atField('Beginning of the hour'),
-          deploys: countField('Contracts that were created'),
-          deployers: countField('Distinct accounts that created one'),
-        }),
-      )
-      .meta({
-        description:
-          'The last 24 hours of the clock, oldest first, the current one included, whatever the filters; hours ' +
-          'without a counted block are left out',
-      }),
+    completeSince: objectOrNull('From this block on every deploy is collected; older ones are there in part', {
+      block: countField('Number of the block'),
+      at: atField('Time of the block'),
+    }),
+    hours: listField(
+      'The last 24 hours of the clock, oldest first, the current one included, whatever the filters; hours ' +
+        'without a counted block are left out',
+      {
+        at: atField('Beginning of the hour'),
+        deploys: countField('Contracts that were created'),
+        deployers: countField('Distinct accounts that created one'),
+      },
+    ),
     freshness,
     source: sourceSchema,
   }),

@@ -5,7 +5,7 @@ import { sourceSchema } from '../lib/service.ts';
 import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
 import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
 import type { RdapAnswer } from '../upstream/domains/rdap.ts';
-import { atField, countField, textOrNull } from './fields.ts';
+import { atField, countField, listField, textOrNull } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // A domain name: its records in the DNS at this moment, and its registration.
@@ -93,9 +93,11 @@ export const domainsDns = defineEndpoint({
         'Every answer, or proof of absence, was signed and validated; false for unsigned zones and bogus answers',
     }),
     records: lists.partial().meta({ description: 'A list for each type asked for, empty where there is none' }),
-    aliases: z
-      .array(z.strictObject({ name: z.string(), target: z.string(), ttl }))
-      .meta({ description: 'The CNAME chain from the name on, in order; the addresses are those of its end' }),
+    aliases: listField('The CNAME chain from the name on, in order; the addresses are those of its end', {
+      name: z.string(),
+      target: z.string(),
+      ttl,
+    }),
     source: sourceSchema,
   }),
   example: {

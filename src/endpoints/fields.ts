@@ -8,13 +8,28 @@ import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
 
 // The words that all routes share, so that one thing has one shape in every answer:
-// 1. numbers and texts;
+// 1. groups and lists of members, numbers and texts;
 // 2. addresses, hashes, times and blocks, in answers and in the query;
 // 3. percentages;
 // 4. the members that are null or incomplete, and the parts for which an answer does not fail;
 // 5. the priced detail that a free answer names.
 
 export const DAY_SECONDS = 86_400;
+
+/** Members that belong together. */
+export function objectField<T extends z.ZodRawShape>(description: string, shape: T) {
+  return z.strictObject(shape).meta({ description });
+}
+
+/** Such members, or null where the description says so. */
+export function objectOrNull<T extends z.ZodRawShape>(description: string, shape: T) {
+  return z.strictObject(shape).nullable().meta({ description });
+}
+
+/** A list of entries that all have these members. */
+export function listField<T extends z.ZodRawShape>(description: string, shape: T) {
+  return z.array(z.strictObject(shape)).meta({ description });
+}
 
 /** A count, a size or another whole number that is never negative. */
 export function countField(description: string) {
@@ -64,7 +79,7 @@ export function bigInteger(description: string) {
 
 /** An exact amount for a unit of gas. */
 export function perGasField(description: string) {
-  return z.strictObject({ wei: bigInteger('In wei'), gwei: decimal('In gwei') }).meta({ description });
+  return objectField(description, { wei: bigInteger('In wei'), gwei: decimal('In gwei') });
 }
 
 export function showPerGas(wei: bigint) {
@@ -158,14 +173,13 @@ export function percentOf(part: bigint, whole: bigint): string {
 }
 
 /** What is null or incomplete although the call succeeded. */
-export const missingField = z
-  .array(
-    z.strictObject({
-      field: z.string().meta({ description: 'The member that is null or incomplete' }),
-      reason: z.string().meta({ description: 'What its source did, or why this service does not have it' }),
-    }),
-  )
-  .meta({ description: 'Members that are null or incomplete, each with the reason; empty when there are none' });
+export const missingField = listField(
+  'Members that are null or incomplete, each with the reason; empty when there are none',
+  {
+    field: z.string().meta({ description: 'The member that is null or incomplete' }),
+    reason: z.string().meta({ description: 'What its source did, or why this service does not have it' }),
+  },
+);
 
 export type Missing = z.output<typeof missingField>;
 
@@ -218,13 +232,11 @@ export async function gatherParts<T extends Record<string, unknown>>(
 }
 
 /** Where a free summary's detail is sold. */
-export const detailField = z
-  .strictObject({
-    path: z.string().meta({ description: 'The priced route; the same is sold in bitcoin below /v1/lightning' }),
-    priceUsd: z.string().meta({ description: 'What a call of it costs' }),
-    adds: z.string().meta({ description: 'What it says beyond this answer' }),
-  })
-  .meta({ description: 'The priced detail of this free summary' });
+export const detailField = objectField('The priced detail of this free summary', {
+  path: z.string().meta({ description: 'The priced route; the same is sold in bitcoin below /v1/lightning' }),
+  priceUsd: z.string().meta({ description: 'What a call of it costs' }),
+  adds: z.string().meta({ description: 'What it says beyond this answer' }),
+});
 
 /** The link to a priced endpoint, with the path and price of its own declaration. Throws for a free endpoint. */
 export function paidDetail<S>({ path, price }: Endpoint<S>, adds: string): z.output<typeof detailField> {

@@ -1,9 +1,9 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { CollectorStatus } from '../collector/store/facts.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
-import { countOrNull, DAY_SECONDS, integerOrNull } from './fields.ts';
+import { countOrNull, DAY_SECONDS, integerOrNull, objectField } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // How an answer over collected data says how current it is, and where live and collected data meet:
@@ -20,14 +20,12 @@ export const KEEP_MS = 5000;
 /** The `version` of a free endpoint over collected data: it changes with each write of the collector. */
 export const untilWritten = ({ reads }: Pick<Sources, 'reads'>): number => reads.version();
 
-export const freshness = z
-  .strictObject({
-    head: countOrNull('The newest block of the chain, as a provider last reported it'),
-    collected: countOrNull('The newest block that was read'),
-    lagBlocks: integerOrNull('Blocks between the two'),
-    lagSeconds: integerOrNull('Time between the two, and since a provider last confirmed the head'),
-  })
-  .meta({ description: 'How current the collected data is; null while unknown' });
+export const freshness = objectField('How current the collected data is; null while unknown', {
+  head: countOrNull('The newest block of the chain, as a provider last reported it'),
+  collected: countOrNull('The newest block that was read'),
+  lagBlocks: integerOrNull('Blocks between the two'),
+  lagSeconds: integerOrNull('Time between the two, and since a provider last confirmed the head'),
+});
 
 /** While no provider answers, the lag grows with the clock, because the chain's height is unknown. */
 export function freshnessOf(status: CollectorStatus, clock: Clock): z.output<typeof freshness> {

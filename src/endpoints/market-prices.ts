@@ -10,6 +10,7 @@ import {
   countField,
   countOrNull,
   DAY_SECONDS,
+  objectOrNull,
   percentField,
   percentOf,
   usdcField,
@@ -48,10 +49,10 @@ const pair = z.strictObject({
   symbol: z.string().meta({ description: 'The base token; the quote is USDC' }),
   token: addressField('Its contract'),
   rateUnit: fxUnits.rateUnit,
-  last: z
-    .strictObject({ rate, at: atField('Time of its block') })
-    .nullable()
-    .meta({ description: 'The newest executed trade that counts; null when none is stored' }),
+  last: objectOrNull('The newest executed trade that counts; null when none is stored', {
+    rate,
+    at: atField('Time of its block'),
+  }),
   ageSeconds: ageField,
   vwap1h: nullableRate('Volume-weighted rate of the last hour: all USDC by all base tokens'),
   low1h: nullableRate('Lowest rate of a trade of the hour'),
@@ -145,8 +146,9 @@ function showPair(token: WatchedToken, sources: Collected, until: number): z.inp
 /** The usual token has a handful. Pools of Uniswap v4 cost their creator next to nothing. */
 const MAX_POOLS = 20;
 
-export const marketField = z
-  .strictObject({
+export const marketField = objectOrNull(
+  'Price, volume and pools from executed trades; null for a token whose trades are not collected',
+  {
     symbol: z.string().meta({ description: 'As this service lists it' }),
     ...fxUnits,
     last: lastTrade,
@@ -155,11 +157,8 @@ export const marketField = z
     change24hPercent: changeField,
     pools: poolsField,
     poolsTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_POOLS} listed` }),
-  })
-  .nullable()
-  .meta({
-    description: 'Price, volume and pools from executed trades; null for a token whose trades are not collected',
-  });
+  },
+);
 
 const NOT_WATCHED =
   'this service collects trades and transfers of the tokens that it watches, and this is none of them';

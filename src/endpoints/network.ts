@@ -12,7 +12,10 @@ import {
   EXAMPLE_CHAIN_SOURCE,
   hashField,
   integerOrNull,
+  listField,
   numberOrNull,
+  objectField,
+  objectOrNull,
 } from './fields.ts';
 import {
   type Collected,
@@ -45,20 +48,16 @@ const networkResult = z.strictObject({
     .boolean()
     .meta({ description: 'Whether the chain’s coins are worth nothing, as on a demo’s local chain' }),
   chainId: z.int().meta({ description: 'EIP-155 chain id' }),
-  genesis: z
-    .strictObject({ hash: hashField('Hash of block 0'), at: atField('Time of block 0') })
-    .nullable()
-    .meta({ description: 'Block 0; null when the node no longer has it, or does not answer' }),
-  head: z
-    .strictObject({
-      number: z.int().nonnegative(),
-      hash: hashField('Hash of the newest block'),
-      at: atField('Time of the newest block'),
-      ageSeconds: countField('Seconds since that time by our clock, never negative'),
-    })
-    .meta({
-      description: 'The newest block; while the chain does not answer the newest that a provider reported before',
-    }),
+  genesis: objectOrNull('Block 0; null when the node no longer has it, or does not answer', {
+    hash: hashField('Hash of block 0'),
+    at: atField('Time of block 0'),
+  }),
+  head: objectField('The newest block; while the chain does not answer the newest that a provider reported before', {
+    number: z.int().nonnegative(),
+    hash: hashField('Hash of the newest block'),
+    at: atField('Time of the newest block'),
+    ageSeconds: countField('Seconds since that time by our clock, never negative'),
+  }),
   blocksCollected: countField('Blocks that the collector has read whole, those included that it keeps as hourly sums'),
   firstCollected: integerOrNull(`First block that the collector has read whole; ${nothingYet}`),
   lagBlocks: integerOrNull(`Blocks that the collector is behind the head; ${nothingYet}`),
@@ -70,16 +69,15 @@ const networkResult = z.strictObject({
     `Transactions in the last ${SAMPLE_BLOCKS} blocks, by the mean block time; null while that is unknown`,
   ),
   asOfBlock,
-  freshness: z
-    .strictObject({
+  freshness: objectField(
+    `The head is read live as long as the chain answers; the rest is of the collector, ${nothingYet}`,
+    {
       head: z.int().nonnegative(),
       collected: z.int().nullable(),
       lagBlocks: z.int().nullable(),
       lagSeconds: z.number().nullable(),
-    })
-    .meta({
-      description: `The head is read live as long as the chain answers; the rest is of the collector, ${nothingYet}`,
-    }),
+    },
+  ),
   source: sourceSchema,
 });
 
@@ -199,28 +197,22 @@ function rounded(value: number): number {
 }
 
 const activityResult = z.strictObject({
-  hours: z
-    .array(
-      z.strictObject({
-        at: atField('Beginning of the hour'),
-        blocks: countField('Blocks whose transactions were counted'),
-        transactions: countField('Transactions in them'),
-        operations: z
-          .strictObject({
-            deploy: countField('Without a recipient'),
-            nativeTransfer: countField('Without input'),
-            tokenTransfer: countField('Calls of a transfer of ERC-20 or EIP-3009'),
-            contractCall: countField('All others'),
-          })
-          .meta({ description: 'The transactions by what they do, as their own fields show it' }),
-        complete: z.boolean().meta({ description: 'true: the hour is over and every block of it was counted' }),
+  hours: listField(
+    'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are ' +
+      'left out',
+    {
+      at: atField('Beginning of the hour'),
+      blocks: countField('Blocks whose transactions were counted'),
+      transactions: countField('Transactions in them'),
+      operations: objectField('The transactions by what they do, as their own fields show it', {
+        deploy: countField('Without a recipient'),
+        nativeTransfer: countField('Without input'),
+        tokenTransfer: countField('Calls of a transfer of ERC-20 or EIP-3009'),
+        contractCall: countField('All others'),
       }),
-    )
-    .meta({
-      description:
-        'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are ' +
-        'left out',
-    }),
+      complete: z.boolean().meta({ description: 'true: the hour is over and every block of it was counted' }),
+    },
+  ),
   freshness,
   source: sourceSchema,
 });

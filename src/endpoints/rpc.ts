@@ -8,7 +8,10 @@ import {
   countField,
   countOrNull,
   detailField,
+  listField,
   numberOrNull,
+  objectField,
+  objectOrNull,
   paidDetail,
   percentOf,
   percentOfAllField,
@@ -38,12 +41,10 @@ const endpointName = {
 };
 
 function availability(span: string) {
-  return z
-    .strictObject({
-      availablePercent: percentOfAllField('Probes that were answered, in percent of all'),
-      probes: countField('How many were made, which is fewer when the service did not run'),
-    })
-    .meta({ description: `Over the last ${span}; null without any probe` });
+  return objectField(`Over the last ${span}; null without any probe`, {
+    availablePercent: percentOfAllField('Probes that were answered, in percent of all'),
+    probes: countField('How many were made, which is fewer when the service did not run'),
+  });
 }
 
 const rpcHealthResult = z.strictObject({
@@ -51,17 +52,20 @@ const rpcHealthResult = z.strictObject({
   endpoints: z.array(
     z.strictObject({
       ...endpointName,
-      latencyMs: z
-        .strictObject({ p50: z.number().nullable(), p95: z.number().nullable() })
-        .meta({ description: 'Nearest-rank percentiles of the answered probes; null without any' }),
-      headLagBlocks: z
-        .strictObject({ avg: z.number().nullable(), max: z.int().nullable() })
-        .meta({ description: 'Behind the best head of the same round; null without any' }),
+      latencyMs: objectField('Nearest-rank percentiles of the answered probes; null without any', {
+        p50: z.number().nullable(),
+        p95: z.number().nullable(),
+      }),
+      headLagBlocks: objectField('Behind the best head of the same round; null without any', {
+        avg: z.number().nullable(),
+        max: z.int().nullable(),
+      }),
       errorShare: numberOrNull('Failed probes by all, 0 to 1; null without any'),
       errorRate: numberOrNull('The same, under its old name'),
-      errors: z.strictObject({ timeout: count, rateLimited: count, rpcError: count, transport: count }).meta({
-        description: 'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
-      }),
+      errors: objectField(
+        'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
+        { timeout: count, rateLimited: count, rpcError: count, transport: count },
+      ),
       probes: count,
       state: z.enum(STATES).meta({
         description:
@@ -69,10 +73,10 @@ const rpcHealthResult = z.strictObject({
           '`laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
       }),
       checkedAt: atField('Time of that probe').nullable(),
-      lastError: z
-        .strictObject({ error, at: atField('Time of that probe') })
-        .nullable()
-        .meta({ description: 'The last failed probe of 24 hours; null: none' }),
+      lastError: objectOrNull('The last failed probe of 24 hours; null: none', {
+        error,
+        at: atField('Time of that probe'),
+      }),
       lastHour: availability('hour'),
       last24Hours: availability('24 hours'),
     }),
@@ -197,20 +201,16 @@ const DETAIL = paidDetail(
 );
 
 const rpcResult = z.strictObject({
-  endpoints: z
-    .array(
-      z.strictObject({
-        ...endpointName,
-        latencyMs: numberOrNull('Of the last answer; null when there was none'),
-        headLagBlocks: countOrNull(
-          'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
-            'apart, in which a block may come',
-        ),
-        ok: z.boolean().nullable().meta({ description: 'Whether the last probe was answered; null before the first' }),
-        checkedAt: atField('Time of that probe').nullable(),
-      }),
-    )
-    .meta({ description: 'Each configured endpoint, asked for its newest block every few seconds; the last probe' }),
+  endpoints: listField('Each configured endpoint, asked for its newest block every few seconds; the last probe', {
+    ...endpointName,
+    latencyMs: numberOrNull('Of the last answer; null when there was none'),
+    headLagBlocks: countOrNull(
+      'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
+        'apart, in which a block may come',
+    ),
+    ok: z.boolean().nullable().meta({ description: 'Whether the last probe was answered; null before the first' }),
+    checkedAt: atField('Time of that probe').nullable(),
+  }),
   detail: detailField,
   freshness,
   source: sourceSchema,

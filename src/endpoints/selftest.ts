@@ -5,7 +5,16 @@ import { nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { SelfTestRun } from '../store/ports/selftest.ts';
-import { atField, countOrNull, DAY_SECONDS, hashField, textOrNull } from './fields.ts';
+import {
+  atField,
+  countOrNull,
+  DAY_SECONDS,
+  hashField,
+  listField,
+  objectField,
+  objectOrNull,
+  textOrNull,
+} from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // The service as its own customer: the results of its hourly purchases from itself, and the priced route that always
@@ -36,24 +45,20 @@ const run = {
 
 const result = z.strictObject({
   note: z.string().meta({ description: 'What this is, and what it is not' }),
-  last: z.strictObject(run).nullable().meta({ description: 'The newest run; null before the first' }),
-  lastNotCharged: z
-    .strictObject({ at: run.at, ok: z.boolean().meta({ description: 'The failing call cost nothing' }) })
-    .nullable()
-    .meta({ description: 'The newest run that got as far as the call that must fail; null before the first' }),
+  last: objectOrNull('The newest run; null before the first', run),
+  lastNotCharged: objectOrNull('The newest run that got as far as the call that must fail; null before the first', {
+    at: run.at,
+    ok: z.boolean().meta({ description: 'The failing call cost nothing' }),
+  }),
   last24h: z.strictObject({ runs: z.int().nonnegative(), ok: z.int().nonnegative() }),
-  recent: z
-    .array(
-      z.strictObject({
-        ...run,
-        notCharged: z
-          .boolean()
-          .nullable()
-          .meta({ description: 'The failing call cost nothing; null when that could not be seen' }),
-        reason: textOrNull('Why the run was not ok, as a short code; null when it was'),
-      }),
-    )
-    .meta({ description: `The last ${RECENT} runs, newest first` }),
+  recent: listField(`The last ${RECENT} runs, newest first`, {
+    ...run,
+    notCharged: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'The failing call cost nothing; null when that could not be seen' }),
+    reason: textOrNull('Why the run was not ok, as a short code; null when it was'),
+  }),
   source: sourceSchema,
 });
 
@@ -128,7 +133,7 @@ export const selftestFail = defineEndpoint({
   label: 'Self-test that fails',
   summary: 'Never succeeds: after the payment is verified it answers 500 and the payment is never settled.',
   params: z.object({}),
-  result: z.strictObject({}).meta({ description: 'Never returned' }),
+  result: objectField('Never returned', {}),
   example: { params: {}, result: {} },
   async run() {
     throw new AppError(

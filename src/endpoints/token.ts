@@ -12,6 +12,8 @@ import {
   decimal,
   hashField,
   integerOrNull,
+  listField,
+  objectOrNull,
   textOrNull,
   usdcField,
 } from './fields.ts';
@@ -23,60 +25,47 @@ import type { Sources } from './sources.ts';
 
 const RECENT = 20;
 
-const sinceField = z
-  .strictObject({
+const sinceField = objectOrNull(
+  'From where on the sums count; earlier events are not in them. null before the first block',
+  {
     block: countField('The first block that was searched'),
     at: atField('Its time, or its hour once older than the retention').nullable(),
-  })
-  .nullable()
-  .meta({ description: 'From where on the sums count; earlier events are not in them. null before the first block' });
+  },
+);
 
 const result = z.strictObject({
-  token: z
-    .strictObject({
-      address: addressField('The contract'),
-      symbol: textOrNull('As the contract says; null when it says none'),
-      decimals: integerOrNull('null when the contract does not say'),
-    })
-    .nullable()
-    .meta({ description: 'The project token; null when none is configured' }),
-  burned: z
-    .strictObject({
+  token: objectOrNull('The project token; null when none is configured', {
+    address: addressField('The contract'),
+    symbol: textOrNull('As the contract says; null when it says none'),
+    decimals: integerOrNull('null when the contract does not say'),
+  }),
+  burned: objectOrNull(
+    'What was sent to a burn address, as far as collected; amounts in whole tokens, null without decimals',
+    {
       total: decimal('In whole tokens').nullable(),
       last24h: decimal('In whole tokens').nullable(),
       unit: textOrNull('The unit of both: the token’s symbol; null when it says none'),
       events: z.int().nonnegative(),
       since: sinceField,
-    })
-    .nullable()
-    .meta({
-      description:
-        'What was sent to a burn address, as far as collected; amounts in whole tokens, null without decimals',
-    }),
-  payouts: z
-    .strictObject({
-      totalUsdc: usdcField('In USDC'),
-      last24hUsdc: usdcField('In USDC'),
-      recipients: countField('Distinct accounts'),
-      since: sinceField,
-    })
-    .nullable()
-    .meta({ description: "The distributor's USDC payouts, as far as collected; null when none is configured" }),
+    },
+  ),
+  payouts: objectOrNull("The distributor's USDC payouts, as far as collected; null when none is configured", {
+    totalUsdc: usdcField('In USDC'),
+    last24hUsdc: usdcField('In USDC'),
+    recipients: countField('Distinct accounts'),
+    since: sinceField,
+  }),
   price: lastTrade,
   rateUnit: fxUnits.rateUnit.nullable(),
-  recent: z
-    .array(
-      z.strictObject({
-        kind: z.enum(['burn', 'payout']),
-        amount: decimal('Whole tokens of a burn, USDC of a payout').nullable(),
-        unit: textOrNull('USDC, or the token’s symbol'),
-        account: addressField('Who burned, or who was paid'),
-        block: z.int().nonnegative(),
-        at: atField('Time of the block'),
-        transaction: hashField('The transaction'),
-      }),
-    )
-    .meta({ description: `The last ${RECENT} burns and payouts, newest first` }),
+  recent: listField(`The last ${RECENT} burns and payouts, newest first`, {
+    kind: z.enum(['burn', 'payout']),
+    amount: decimal('Whole tokens of a burn, USDC of a payout').nullable(),
+    unit: textOrNull('USDC, or the token’s symbol'),
+    account: addressField('Who burned, or who was paid'),
+    block: z.int().nonnegative(),
+    at: atField('Time of the block'),
+    transaction: hashField('The transaction'),
+  }),
   note: textOrNull('What is not configured; null when everything is'),
   freshness,
   source: sourceSchema,

@@ -4,7 +4,16 @@ import { withMembers } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { Reached, TlsFacts } from '../upstream/guard/dial.ts';
 import type { UnreachedUrl } from '../upstream/web/web.ts';
-import { atField, countField, countOrNull, DAY_SECONDS, integerOrNull, textOrNull } from './fields.ts';
+import {
+  atField,
+  countField,
+  countOrNull,
+  DAY_SECONDS,
+  integerOrNull,
+  listField,
+  objectField,
+  textOrNull,
+} from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // A public web page: its content (`extract`), and how its server answers (`check`).
@@ -52,9 +61,10 @@ const extractResult = z.strictObject({
       'PDF when it was made',
   ).nullable(),
   canonicalUrl: textOrNull('The address under which the page wants to be known'),
-  headings: z
-    .array(z.strictObject({ level: z.int().min(1).max(6), text: z.string() }))
-    .meta({ description: 'In the order of the page, at most 200; of HTML alone' }),
+  headings: listField('In the order of the page, at most 200; of HTML alone', {
+    level: z.int().min(1).max(6),
+    text: z.string(),
+  }),
   text: z.string().meta({
     description:
       'The article without menus and notices, or all visible text of a page that holds none; the text of a PDF or ' +
@@ -71,15 +81,11 @@ const extractResult = z.strictObject({
   markdownMissing: z.enum(['not_html', 'unusual_markup']).nullable().meta({
     description: 'not_html: a PDF, JSON or plain text; unusual_markup: the page is nested too deeply',
   }),
-  links: z
-    .array(
-      z.strictObject({
-        url: z.string().meta({ description: 'Absolute, http or https, at most 1,000 characters' }),
-        text: textOrNull('At most 200 characters of its text or label'),
-        inContent: z.boolean().meta({ description: 'false: in a menu, a footer or another part beside the content' }),
-      }),
-    )
-    .meta({ description: 'To other pages, each once, at most 200: those of the content first; of HTML alone' }),
+  links: listField('To other pages, each once, at most 200: those of the content first; of HTML alone', {
+    url: z.string().meta({ description: 'Absolute, http or https, at most 1,000 characters' }),
+    text: textOrNull('At most 200 characters of its text or label'),
+    inContent: z.boolean().meta({ description: 'false: in a menu, a footer or another part beside the content' }),
+  }),
   linksTruncated: z.boolean().meta({ description: 'true when the page has more links' }),
   pageCount: countOrNull('Pages of a PDF; null for other documents'),
   source: sourceSchema,
@@ -140,9 +146,11 @@ export const webExtract = defineEndpoint({
 const ms = (description: string) => z.number().nonnegative().meta({ description });
 const msOrNull = (description: string) => z.number().nonnegative().nullable().meta({ description });
 
-const redirectsField = z
-  .array(z.strictObject({ url: z.string(), status: z.int(), latencyMs: ms('From its look-up to its headers') }))
-  .meta({ description: 'The answers that led elsewhere, in order, at most 5' });
+const redirectsField = listField('The answers that led elsewhere, in order, at most 5', {
+  url: z.string(),
+  status: z.int(),
+  latencyMs: ms('From its look-up to its headers'),
+});
 
 const tlsSchema = z.strictObject({
   protocol: z.string(),
@@ -220,15 +228,13 @@ const checkResult = z.strictObject({
   up: z.boolean().meta({ description: 'true when that status is 200 to 399' }),
   redirects: redirectsField,
   totalMs: ms('From the first look-up to the headers of the last answer; bodies are not read'),
-  timings: z
-    .strictObject({
-      dnsMs: ms('Look-up of the name').nullable().meta({ description: 'Look-up of the name; null for an address' }),
-      connectMs: ms('TCP connection'),
-      tlsMs: ms('TLS handshake').nullable().meta({ description: 'TLS handshake; null over plain http' }),
-      firstByteMs: ms('From the request to the headers of its answer'),
-      totalMs: ms('All of them'),
-    })
-    .meta({ description: 'Of the last hop, over a new connection' }),
+  timings: objectField('Of the last hop, over a new connection', {
+    dnsMs: ms('Look-up of the name').nullable().meta({ description: 'Look-up of the name; null for an address' }),
+    connectMs: ms('TCP connection'),
+    tlsMs: ms('TLS handshake').nullable().meta({ description: 'TLS handshake; null over plain http' }),
+    firstByteMs: ms('From the request to the headers of its answer'),
+    totalMs: ms('All of them'),
+  }),
   tls: tlsSchema
     .nullable()
     .meta({ description: 'null over plain http. A certificate that is not valid is a 502 that has it too' }),

@@ -5,7 +5,17 @@ import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
-import { atField, countField, countOrNull, gatherParts, integerOrNull, missingField, textOrNull } from './fields.ts';
+import {
+  atField,
+  countField,
+  countOrNull,
+  gatherParts,
+  integerOrNull,
+  listField,
+  missingField,
+  objectOrNull,
+  textOrNull,
+} from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // Wikipedia: articles that match a search, the summary of an article, and its text from any offset.
@@ -50,14 +60,11 @@ const articleUrlField = z.string().meta({ description: 'The article, for people'
 
 const descriptionField = textOrNull('What it is, in a few words; null when the page has none');
 
-const thumbnailField = z
-  .strictObject({
-    url: z.string().meta({ description: 'The image, at a small width' }),
-    width: integerOrNull('In pixels'),
-    height: integerOrNull('In pixels'),
-  })
-  .nullable()
-  .meta({ description: 'Its licence is its own: see its page on Wikipedia' });
+const thumbnailField = objectOrNull('Its licence is its own: see its page on Wikipedia', {
+  url: z.string().meta({ description: 'The image, at a small width' }),
+  width: integerOrNull('In pixels'),
+  height: integerOrNull('In pixels'),
+});
 
 const meaningsField = z
   .array(z.strictObject({ title: z.string(), description: descriptionField, url: articleUrlField }))
@@ -107,17 +114,13 @@ export const wikiSearch = defineEndpoint({
   result: z.strictObject({
     query: z.string(),
     lang: langField,
-    results: z
-      .array(
-        z.strictObject({
-          title: z.string(),
-          description: textOrNull('A few words on what it is; null when it has none'),
-          excerpt: textOrNull('Plain text around the match'),
-          thumbnail: thumbnailField,
-          url: articleUrlField,
-        }),
-      )
-      .meta({ description: 'Best first; empty when nothing fits' }),
+    results: listField('Best first; empty when nothing fits', {
+      title: z.string(),
+      description: textOrNull('A few words on what it is; null when it has none'),
+      excerpt: textOrNull('Plain text around the match'),
+      thumbnail: thumbnailField,
+      url: articleUrlField,
+    }),
     ...licenceFields,
     source: sourceSchema,
   }),
@@ -174,15 +177,12 @@ export const wikiSummary = defineEndpoint({
     title: z.string().meta({ description: 'Title of the article, after redirects' }),
     lang: langField,
     summary: textOrNull('Plain text; null when the page has none'),
-    image: z
-      .strictObject({
-        url: z.string().meta({ description: 'In the size that Wikipedia shows' }),
-        width: z.int().meta({ description: 'In pixels' }),
-        height: z.int().meta({ description: 'In pixels' }),
-        originalUrl: textOrNull('In full size'),
-      })
-      .nullable()
-      .meta({ description: 'Its licence is its own: see its page on Wikipedia' }),
+    image: objectOrNull('Its licence is its own: see its page on Wikipedia', {
+      url: z.string().meta({ description: 'In the size that Wikipedia shows' }),
+      width: z.int().meta({ description: 'In pixels' }),
+      height: z.int().meta({ description: 'In pixels' }),
+      originalUrl: textOrNull('In full size'),
+    }),
     ...articleFields,
   }),
   example: {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Proxy as ChainProxy, knownContract } from '../../chain/contracts.ts';
 import type { AccountActivity } from '../../collector/store/accounts.ts';
 import type { ContractCreation } from '../../collector/store/deploys.ts';
-import { addressField, atField, hashField, textOrNull } from '../fields.ts';
+import { addressField, atField, hashField, objectField, objectOrNull, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
 // What `chain/wallet` and `chain/token` say of an account: its label, whose code it runs, its creation, and the blocks
@@ -10,7 +10,7 @@ import type { Sources } from '../sources.ts';
 
 /** A block and its time. */
 export const placeField = (description: string) =>
-  z.strictObject({ block: z.int().nonnegative(), at: atField('Time of the block') }).meta({ description });
+  objectField(description, { block: z.int().nonnegative(), at: atField('Time of the block') });
 
 export const searchedFields = {
   since: placeField('The first block that was searched; what is older is not in here'),
@@ -22,8 +22,10 @@ export const labelField = textOrNull(
     'blocks seemed to be (not proof of anything); null for any other account',
 );
 
-export const proxyField = z
-  .strictObject({
+export const proxyField = objectOrNull(
+  'The account whose code it runs, by its own code (EIP-1167 minimal proxy, EIP-7702 delegation of a wallet) or ' +
+    'by a storage slot, into which a contract may write anything. null when it is no such proxy',
+  {
     standard: z.enum(['EIP-7702', 'EIP-1167', 'EIP-1967', 'EIP-1967 beacon', 'ZeppelinOS']),
     target: addressField('Whose code it runs')
       .nullable()
@@ -32,23 +34,18 @@ export const proxyField = z
     beacon: addressField('The contract that names the target to all its proxies')
       .nullable()
       .meta({ description: 'null without a beacon' }),
-  })
-  .nullable()
-  .meta({
-    description:
-      'The account whose code it runs, by its own code (EIP-1167 minimal proxy, EIP-7702 delegation of a wallet) or ' +
-      'by a storage slot, into which a contract may write anything. null when it is no such proxy',
-  });
+  },
+);
 
-export const creationField = z
-  .strictObject({
+export const creationField = objectOrNull(
+  'The transaction that created the contract; null for a wallet, and where it is not collected',
+  {
     creator: addressField('Sender of the transaction'),
     transaction: hashField('The transaction'),
     block: z.int().nonnegative(),
     at: atField('Time of the block'),
-  })
-  .nullable()
-  .meta({ description: 'The transaction that created the contract; null for a wallet, and where it is not collected' });
+  },
+);
 
 export const REASONS = {
   nothingCollected: 'this service has collected nothing yet',

@@ -18,6 +18,7 @@ import {
   EXAMPLE_CHAIN_SOURCE,
   missingField,
   missingWhen,
+  objectOrNull,
   textOrNull,
 } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, freshnessOf } from '../freshness.ts';
@@ -51,18 +52,15 @@ const result = z.strictObject({
   proxy: proxyField,
   creation: creationField,
   market: marketField,
-  holdersSeen: z
-    .strictObject({
+  holdersSeen: objectOrNull(
+    'Accounts that a transfer in the collected blocks moved the token to or from. Who only holds it is not seen, ' +
+      'and who was seen may hold none by now. null for a token whose transfers are not collected',
+    {
       accounts: countField('Distinct accounts'),
       ...searchedFields,
       complete: z.boolean().meta({ description: 'false when there are more than this service keeps' }),
-    })
-    .nullable()
-    .meta({
-      description:
-        'Accounts that a transfer in the collected blocks moved the token to or from. Who only holds it is not seen, ' +
-        'and who was seen may hold none by now. null for a token whose transfers are not collected',
-    }),
+    },
+  ),
   missing: missingField,
   freshness,
   asOfBlock,

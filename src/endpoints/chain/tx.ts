@@ -36,6 +36,8 @@ import {
   hashField,
   hashParam,
   integerOrNull,
+  objectField,
+  objectOrNull,
   perGasField,
   showPerGas,
   textOrNull,
@@ -51,21 +53,19 @@ import type { Sources } from '../sources.ts';
 
 /** One side of a swap. */
 const side = (description: string) =>
-  z
-    .strictObject({
-      token: addressField('The token')
-        .nullable()
-        .meta({
-          description:
-            `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows ` +
-            'it',
-        }),
-      symbol: textOrNull('As the contract says, not proof of anything'),
-      decimals: integerOrNull('null when unknown'),
-      amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
-      amountRaw: bigInteger('In base units'),
-    })
-    .meta({ description });
+  objectField(description, {
+    token: addressField('The token')
+      .nullable()
+      .meta({
+        description:
+          `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows ` +
+          'it',
+      }),
+    symbol: textOrNull('As the contract says, not proof of anything'),
+    decimals: integerOrNull('null when unknown'),
+    amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
+    amountRaw: bigInteger('In base units'),
+  });
 
 /** One exchange in one pool. */
 const swapField = z.strictObject({
@@ -98,8 +98,9 @@ const transferField = z.strictObject({
   logIndex: countField('Position of the log in its block'),
 });
 
-const pendingField = z
-  .strictObject({
+const pendingField = objectOrNull(
+  'While it is pending: since when it was seen, and what keeps it. null once it is mined',
+  {
     firstSeenAt: atField(
       'When this process of the service was first asked about it while it was pending, since its start. It was sent ' +
         'earlier',
@@ -123,9 +124,8 @@ const pendingField = z
       .nullable()
       .meta({ description: 'The lowest base fee of the chain, in gwei; null while unknown' }),
     asOfBlock: countOrNull('The block at which this was read'),
-  })
-  .nullable()
-  .meta({ description: 'While it is pending: since when it was seen, and what keeps it. null once it is mined' });
+  },
+);
 
 /** Bounds the token reads of a call. A usual payment, swap or airdrop has far fewer transfers. */
 const MAX_TRANSFERS = 200;
@@ -150,8 +150,9 @@ const txFields = z.strictObject({
   kind: z.enum(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']).meta({
     description: 'No recipient; no input; input calls a transfer of ERC-20 or EIP-3009; anything else',
   }),
-  method: z
-    .strictObject({
+  method: objectOrNull(
+    'The function that it calls; null without one: it deploys, or has less than four bytes of input',
+    {
       selector: z
         .string()
         .regex(/^0x[0-9a-f]{8}$/)
@@ -160,11 +161,8 @@ const txFields = z.strictObject({
       signature: textOrNull(
         'Name and types of the function with this selector; a contract may give it another meaning',
       ),
-    })
-    .nullable()
-    .meta({
-      description: 'The function that it calls; null without one: it deploys, or has less than four bytes of input',
-    }),
+    },
+  ),
   nonce: countField('Its number among the transactions of the sender, from 0'),
   valueUsdc: usdcField('Native value sent along, in USDC, rounded to six decimals'),
   valueWei: bigInteger('The same, exact, in 10^-18 USDC'),

@@ -14,6 +14,8 @@ import {
   DAY_SECONDS,
   decimal,
   EXAMPLE_CHAIN_SOURCE,
+  listField,
+  objectField,
   percentField,
   percentOf,
 } from '../fields.ts';
@@ -39,24 +41,22 @@ const result = z.strictObject({
   priceUsd: decimal('USD for one whole USYC, as the oracle published it last'),
   round: roundField,
   updatedAt: atField('When it was published: about once a business day in the US'),
-  growth: z
-    .strictObject({
-      annualised7dPercent: growthField(WEEK_DAYS),
-      annualised30dPercent: growthField(MONTH_DAYS),
-      annualised7d: oldGrowth,
-      annualised30d: oldGrowth,
-    })
-    .meta({ description: 'How fast the price rises, by past rounds; no promise' }),
+  growth: objectField('How fast the price rises, by past rounds; no promise', {
+    annualised7dPercent: growthField(WEEK_DAYS),
+    annualised30dPercent: growthField(MONTH_DAYS),
+    annualised7d: oldGrowth,
+    annualised30d: oldGrowth,
+  }),
   supplyOnChain: decimal('Total supply of the token on this chain alone')
     .nullable()
     .meta({ description: 'Total supply on this chain alone, in whole tokens; null when the token does not answer' }),
   supplyUnit: z.literal('USYC').meta({ description: 'The unit of the supply' }),
-  history: z
-    .array(z.strictObject({ round: roundField, at: atField('When it was published'), usd: decimal('The price then') }))
-    .meta({ description: `At most ${MAX_ROUNDS} rounds, newest first, the last price included` }),
-  contracts: z
-    .strictObject({ token: addressField('USYC'), oracle: addressField('Its price oracle') })
-    .meta({ description: 'What was read' }),
+  history: listField(`At most ${MAX_ROUNDS} rounds, newest first, the last price included`, {
+    round: roundField,
+    at: atField('When it was published'),
+    usd: decimal('The price then'),
+  }),
+  contracts: objectField('What was read', { token: addressField('USYC'), oracle: addressField('Its price oracle') }),
   asOfBlock,
   source: sourceSchema,
 });

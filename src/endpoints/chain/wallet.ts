@@ -19,9 +19,11 @@ import {
   decimal,
   EXAMPLE_CHAIN_SOURCE,
   integerOrNull,
+  listField,
   type Missing,
   missingField,
   missingWhen,
+  objectOrNull,
   textOrNull,
   usdcField,
 } from '../fields.ts';
@@ -52,33 +54,29 @@ type TokenSources = Pick<Sources, 'collected' | 'usdc' | 'projectToken' | 'usyc'
 /** Bounds the calls of a request: an operator's watch list may be long, though usual ones have some five tokens. */
 const MAX_TOKENS = 50;
 
-const balancesField = z
-  .array(
-    z.strictObject({
-      address: addressField('Contract of the token'),
-      symbol: textOrNull('As the contract says, else as this service lists it'),
-      decimals: integerOrNull('null when the contract does not say'),
-      balance: decimal('In whole tokens')
-        .nullable()
-        .meta({ description: 'In whole tokens; null without decimals, or when the contract does not answer' }),
-      balanceRaw: bigInteger('In base units')
-        .nullable()
-        .meta({ description: 'In base units; null when the contract does not answer' }),
-      lastMovedAt: atField('The newest collected transfer that moved it to or from the account')
-        .nullable()
-        .meta({
-          description:
-            'Unix seconds of the newest collected transfer that moved the token to or from the account; null without ' +
-            'one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not ' +
-            'collected, such as USDC, which `missing` names',
-        }),
-    }),
-  )
-  .meta({
-    description:
-      `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at ` +
-      'most in all',
-  });
+const balancesField = listField(
+  `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at ` +
+    'most in all',
+  {
+    address: addressField('Contract of the token'),
+    symbol: textOrNull('As the contract says, else as this service lists it'),
+    decimals: integerOrNull('null when the contract does not say'),
+    balance: decimal('In whole tokens')
+      .nullable()
+      .meta({ description: 'In whole tokens; null without decimals, or when the contract does not answer' }),
+    balanceRaw: bigInteger('In base units')
+      .nullable()
+      .meta({ description: 'In base units; null when the contract does not answer' }),
+    lastMovedAt: atField('The newest collected transfer that moved it to or from the account')
+      .nullable()
+      .meta({
+        description:
+          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without ' +
+          'one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not ' +
+          'collected, such as USDC, which `missing` names',
+      }),
+  },
+);
 
 const result = z.strictObject({
   address: addressField('The account, in lower case'),
@@ -90,14 +88,11 @@ const result = z.strictObject({
     'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the ' +
       'same money as `usdc`: never add both; `note` says so, or that this chain keeps them apart',
   ),
-  projectToken: z
-    .strictObject({
-      address: addressField('Contract of the token'),
-      symbol: textOrNull('As the contract says; null when it says none'),
-      balance: decimal('In whole tokens').nullable().meta({ description: 'null when the contract does not answer' }),
-    })
-    .nullable()
-    .meta({ description: "Balance of this service's project token; null when none is configured" }),
+  projectToken: objectOrNull("Balance of this service's project token; null when none is configured", {
+    address: addressField('Contract of the token'),
+    symbol: textOrNull('As the contract says; null when it says none'),
+    balance: decimal('In whole tokens').nullable().meta({ description: 'null when the contract does not answer' }),
+  }),
   note: z.string().meta({ description: 'How usdc and nativeUsdc are related, for a reader without this schema' }),
   balances: balancesField,
   transactionsSent: countField('The account nonce: transactions sent by a wallet, or contracts created by a contract'),
@@ -107,8 +102,11 @@ const result = z.strictObject({
   label: labelField,
   proxy: proxyField,
   creation: creationField,
-  activity: z
-    .strictObject({
+  activity: objectOrNull(
+    'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected ' +
+      'blocks; first and last are null without one. Transfers that another contract makes are not among them: for ' +
+      'the watched tokens see lastMovedAt',
+    {
       first: placeField('Its first transaction in those blocks').nullable(),
       last: placeField('Its newest transaction in those blocks').nullable(),
       ...searchedFields,
@@ -117,14 +115,8 @@ const result = z.strictObject({
           'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more ' +
           'accounts were active in an hour than this service keeps',
       }),
-    })
-    .nullable()
-    .meta({
-      description:
-        'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected ' +
-        'blocks; first and last are null without one. Transfers that another contract makes are not among them: for ' +
-        'the watched tokens see lastMovedAt',
-    }),
+    },
+  ),
   missing: missingField,
   asOfBlock,
   source: sourceSchema,

@@ -17,6 +17,7 @@ import {
   decimal,
   detailField,
   EXAMPLE_CHAIN_SOURCE,
+  objectField,
   paidDetail,
   usdcField,
 } from '../fields.ts';
@@ -51,22 +52,20 @@ const ageSeconds = countField(
     'priced, as long as it is at most ten minutes old',
 );
 
-const lastHour = z
-  .strictObject({
-    blocks: z.int().positive().meta({ description: 'How many blocks the percentiles are taken over' }),
-    seconds: countField(
-      'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector ' +
-        'has the whole hour',
-    ),
-    percentiles: z.array(
-      z.strictObject({
-        percentile: z.int(),
-        baseFeeGwei: decimal('Base fee in gwei that this share of the blocks did not exceed'),
-        costUsdc: usdcField('The gas at that base fee in USDC, rounded up to six decimals'),
-      }),
-    ),
-  })
-  .meta({ description: 'Base fees of the blocks of the last hour' });
+const lastHour = objectField('Base fees of the blocks of the last hour', {
+  blocks: z.int().positive().meta({ description: 'How many blocks the percentiles are taken over' }),
+  seconds: countField(
+    'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector ' +
+      'has the whole hour',
+  ),
+  percentiles: z.array(
+    z.strictObject({
+      percentile: z.int(),
+      baseFeeGwei: decimal('Base fee in gwei that this share of the blocks did not exceed'),
+      costUsdc: usdcField('The gas at that base fee in USDC, rounded up to six decimals'),
+    }),
+  ),
+});
 
 const example = {
   gas: 51_000,

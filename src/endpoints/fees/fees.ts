@@ -9,6 +9,8 @@ import {
   DAY_SECONDS,
   decimal,
   detailField,
+  listField,
+  objectField,
   paidDetail,
   percentField,
   percentOf,
@@ -67,42 +69,34 @@ const result = z.strictObject({
     .meta({ description: 'How far the base fee lies above the floor, in gwei; 0: at the floor' }),
   aboveFloorPercent: percentField('The same of the floor').nullable(),
   suggested: suggestedFees,
-  transferCostUsdc: z
-    .strictObject({
+  transferCostUsdc: objectField(
+    'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and ' +
+      'with the normal one of `suggested` (null without one)',
+    {
       native: usdcField('A native transfer, without a tip'),
       erc20: usdcField('A token transfer, without a tip'),
       nativeWithTip: usdcField('A native transfer with the tip').nullable(),
       erc20WithTip: usdcField('A token transfer with the tip').nullable(),
-    })
-    .meta({
+    },
+  ),
+  transferGas: objectField('The gas behind those costs', {
+    native: z.int().positive().meta({ description: 'Gas of a native transfer' }),
+    erc20: z.int().positive().meta({ description: 'Gas of a token transfer' }),
+    erc20Measured: z.boolean().meta({
       description:
-        'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and ' +
-        'with the normal one of `suggested` (null without one)',
+        'true: the median of the last 24 hours; false: what a USDC transfer usually takes, as none was measured',
     }),
-  transferGas: z
-    .strictObject({
-      native: z.int().positive().meta({ description: 'Gas of a native transfer' }),
-      erc20: z.int().positive().meta({ description: 'Gas of a token transfer' }),
-      erc20Measured: z.boolean().meta({
-        description:
-          'true: the median of the last 24 hours; false: what a USDC transfer usually takes, as none was measured',
-      }),
-    })
-    .meta({ description: 'The gas behind those costs' }),
-  hours: z
-    .array(
-      z.strictObject({
-        at: atField('Beginning of the hour'),
-        minGwei: decimal('Lowest base fee in gwei'),
-        avgGwei: decimal('Mean over the blocks in gwei'),
-        maxGwei: decimal('Highest base fee in gwei'),
-        ...utilisation('Mean share of the gas limit that blocks used'),
-      }),
-    )
-    .meta({
-      description:
-        'The last 24 hours of the clock, oldest first, the current one included; hours without data are left out',
-    }),
+  }),
+  hours: listField(
+    'The last 24 hours of the clock, oldest first, the current one included; hours without data are left out',
+    {
+      at: atField('Beginning of the hour'),
+      minGwei: decimal('Lowest base fee in gwei'),
+      avgGwei: decimal('Mean over the blocks in gwei'),
+      maxGwei: decimal('Highest base fee in gwei'),
+      ...utilisation('Mean share of the gas limit that blocks used'),
+    },
+  ),
   detail: detailField,
   freshness,
   source: sourceSchema,

@@ -4,7 +4,16 @@ import type { CostReads } from '../../collector/store/costs.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { bigInteger, countField, DAY_SECONDS, decimal, perGasField, showPerGas } from '../fields.ts';
+import {
+  bigInteger,
+  countField,
+  DAY_SECONDS,
+  decimal,
+  objectField,
+  objectOrNull,
+  perGasField,
+  showPerGas,
+} from '../fields.ts';
 import type { Collected } from '../freshness.ts';
 
 // What the three routes about fees share:
@@ -12,26 +21,21 @@ import type { Collected } from '../freshness.ts';
 // 2. what a wallet should offer for its transaction to be mined;
 // 3. how full blocks are.
 
-export const baseFee = z
-  .strictObject({
-    wei: bigInteger('In wei'),
-    gwei: decimal('In gwei, exact'),
-    block: countField('The block that has it'),
-  })
-  .meta({ description: 'Base fee of the newest collected block' });
+export const baseFee = objectField('Base fee of the newest collected block', {
+  wei: bigInteger('In wei'),
+  gwei: decimal('In gwei, exact'),
+  block: countField('The block that has it'),
+});
 
 export function showBaseFee({ baseFee: fee, number }: LatestFee): z.output<typeof baseFee> {
   return { wei: fee.toString(), gwei: formatGwei(fee), block: number };
 }
 
-export const nextBaseFee = z
-  .strictObject({
-    wei: bigInteger('In wei'),
-    gwei: decimal('In gwei'),
-    exact: z.boolean().meta({ description: "true: the block announces it (as Arc's do); false: EIP-1559's rule" }),
-  })
-  .nullable()
-  .meta({ description: 'Base fee of the block after that one; null while unknown' });
+export const nextBaseFee = objectOrNull('Base fee of the block after that one; null while unknown', {
+  wei: bigInteger('In wei'),
+  gwei: decimal('In gwei'),
+  exact: z.boolean().meta({ description: "true: the block announces it (as Arc's do); false: EIP-1559's rule" }),
+});
 
 export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.output<typeof nextBaseFee> {
   const next = nextFeeOf(latest, floor);
@@ -82,29 +86,24 @@ const SPEEDS = {
 } as const;
 
 const speed = (name: string, { percentile, headroom }: (typeof SPEEDS)[keyof typeof SPEEDS]) =>
-  z
-    .strictObject({
-      maxFeePerGas: perGasField(
-        `${Number(headroom) / 100} times the next base fee, and the tip; what is not needed is not paid`,
-      ),
-      maxPriorityFeePerGas: perGasField(`The tip: ${percentile} % of the transactions paid no more`),
-    })
-    .meta({ description: `For a ${name} transaction` });
+  objectField(`For a ${name} transaction`, {
+    maxFeePerGas: perGasField(
+      `${Number(headroom) / 100} times the next base fee, and the tip; what is not needed is not paid`,
+    ),
+    maxPriorityFeePerGas: perGasField(`The tip: ${percentile} % of the transactions paid no more`),
+  });
 
 /** What a wallet writes into a transaction of type 2. */
-export const suggestedFees = z
-  .strictObject({
+export const suggestedFees = objectOrNull(
+  'Fields of a transaction of type 2, by the tips that were paid; null while the next base fee is unknown or no ' +
+    'tip was measured',
+  {
     slow: speed('slow', SPEEDS.slow),
     normal: speed('normal', SPEEDS.normal),
     fast: speed('fast', SPEEDS.fast),
     transactions: z.int().positive().meta({ description: 'Whose tips were measured: this hour and the one before it' }),
-  })
-  .nullable()
-  .meta({
-    description:
-      'Fields of a transaction of type 2, by the tips that were paid; null while the next base fee is unknown or no ' +
-      'tip was measured',
-  });
+  },
+);
 
 export const EXAMPLE_SUGGESTED: z.output<typeof suggestedFees> = {
   slow: {

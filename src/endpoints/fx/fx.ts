@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/costs.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { addressField, detailField, numberOrNull, paidDetail, usdcField } from '../fields.ts';
+import { addressField, detailField, listField, numberOrNull, paidDetail, usdcField } from '../fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -53,37 +53,27 @@ const result = z.strictObject({
   ...fxUnits,
   last: lastTrade,
   window: windowField,
-  sizes: z
-    .array(
-      z.strictObject({
-        fromUsdc: usdcField('Trades of at least so much USDC'),
-        toUsdc: usdcField('and of less than this')
-          .nullable()
-          .meta({ description: 'and of less than this; null: no bound' }),
-        trades: z.int().nonnegative(),
-        vwap: rate.nullable().meta({ description: 'Volume-weighted rate of these trades; null without any' }),
-        ...sideCosts,
-        deviationFromVwapBps: deviation,
-        slippageBps: deviation.meta({
-          description: 'The same as deviationFromVwapBps, under its old name. It is no cost: see buys and sells',
-        }),
-      }),
-    )
-    .meta({ description: 'Rate and cost by the size of the trade' }),
-  venues: z
-    .array(
-      z.strictObject({
-        name: z.string().meta({ description: 'The place of trade' }),
-        address: addressField(
-          'The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools',
-        ),
-        trades: z.int().positive(),
-        volumeUsdc: usdcField('In USDC'),
-        volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
-        share: z.number().meta({ description: 'The same, under its old name' }),
-      }),
-    )
-    .meta({ description: 'Where the volume was traded, largest first' }),
+  sizes: listField('Rate and cost by the size of the trade', {
+    fromUsdc: usdcField('Trades of at least so much USDC'),
+    toUsdc: usdcField('and of less than this')
+      .nullable()
+      .meta({ description: 'and of less than this; null: no bound' }),
+    trades: z.int().nonnegative(),
+    vwap: rate.nullable().meta({ description: 'Volume-weighted rate of these trades; null without any' }),
+    ...sideCosts,
+    deviationFromVwapBps: deviation,
+    slippageBps: deviation.meta({
+      description: 'The same as deviationFromVwapBps, under its old name. It is no cost: see buys and sells',
+    }),
+  }),
+  venues: listField('Where the volume was traded, largest first', {
+    name: z.string().meta({ description: 'The place of trade' }),
+    address: addressField('The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools'),
+    trades: z.int().positive(),
+    volumeUsdc: usdcField('In USDC'),
+    volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
+    share: z.number().meta({ description: 'The same, under its old name' }),
+  }),
   pools: poolsField,
   freshness,
   source: sourceSchema,

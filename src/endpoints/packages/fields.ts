@@ -3,7 +3,7 @@ import { type Source, sourceSchema } from '../../lib/service.ts';
 import type { Dependents } from '../../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
-import { countField, countOrNull, textOrNull } from '../fields.ts';
+import { countField, countOrNull, listField, objectOrNull, textOrNull } from '../fields.ts';
 
 // What the three routes about packages share: names, dependents, advisories, and where all of it was read.
 
@@ -25,24 +25,22 @@ export function rangesField(description: string) {
   return z.record(z.string(), z.string()).meta({ description });
 }
 
-export const projectUrlsField = z
-  .array(z.strictObject({ label: z.string(), url: z.string() }))
-  .meta({ description: 'Web pages that its author names, at most 20' });
+export const projectUrlsField = listField('Web pages that its author names, at most 20', {
+  label: z.string(),
+  url: z.string(),
+});
 
 const count = z.int().nonnegative();
 
-export const dependentsField = z
-  .strictObject({
+export const dependentsField = objectOrNull(
+  'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not ' +
+    'this version yet, or see `missing`',
+  {
     direct: countField('That name it themselves'),
     indirect: countField('That need it through another package'),
     total: count,
-  })
-  .nullable()
-  .meta({
-    description:
-      'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not ' +
-      'this version yet, or see `missing`',
-  });
+  },
+);
 
 export function shownDependents(found: Dependents | null) {
   return found && { direct: found.direct, indirect: found.indirect, total: found.total };

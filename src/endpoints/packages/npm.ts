@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { NotFound } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { atField, countOrNull, gatherParts, missingField, textOrNull } from '../fields.ts';
+import { atField, countOrNull, gatherParts, missingField, objectOrNull, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
   advisoryCountField,
@@ -43,15 +43,13 @@ const result = z.strictObject({
   unpackedSizeBytes: countOrNull('Of all its files; null: not measured'),
   fileCount: z.int().nonnegative().nullable(),
   integrity: textOrNull('Subresource Integrity of the tarball'),
-  provenance: z
-    .strictObject({
+  provenance: objectOrNull(
+    "The registry's attestation of how this version was built, not verified here; null: it has none",
+    {
       predicateType: z.string().meta({ description: 'What is attested, for example SLSA provenance' }),
       url: z.string().meta({ description: 'The attestation, for a verifier' }),
-    })
-    .nullable()
-    .meta({
-      description: "The registry's attestation of how this version was built, not verified here; null: it has none",
-    }),
+    },
+  ),
   advisories: z.array(releaseAdvisory).nullable().meta({
     description: 'Known vulnerabilities of exactly this version, newest first; null: see `missing`',
   }),

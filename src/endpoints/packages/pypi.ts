@@ -5,7 +5,7 @@ import { sourceSchema } from '../../lib/service.ts';
 import { normalisePypiName } from '../../upstream/packages/ecosystems.ts';
 import type { OsvAnswer } from '../../upstream/packages/osv.ts';
 import { MAX_FILES, type PypiAdvisory } from '../../upstream/packages/pypi.ts';
-import { atField, countField, gatherParts, missingField, textOrNull } from '../fields.ts';
+import { atField, countField, gatherParts, listField, missingField, objectOrNull, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
   advisoryUrl,
@@ -35,39 +35,28 @@ const dependencyField = z.strictObject({
 });
 
 const fileFields = {
-  files: z
-    .array(
-      z.strictObject({
-        filename: z.string(),
-        kind: z.string().meta({ description: 'sdist, bdist_wheel or an older kind' }),
-        sizeBytes: count,
-        sha256: z.string().nullable(),
-      }),
-    )
-    .meta({ description: `Files of this release, the source distribution first, at most ${MAX_FILES}` }),
+  files: listField(`Files of this release, the source distribution first, at most ${MAX_FILES}`, {
+    filename: z.string(),
+    kind: z.string().meta({ description: 'sdist, bdist_wheel or an older kind' }),
+    sizeBytes: count,
+    sha256: z.string().nullable(),
+  }),
   fileCount: count,
   totalSizeBytes: countField('Of all its files together'),
 };
 
-const provenanceField = z
-  .strictObject({
+const provenanceField = objectOrNull(
+  "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none, or see `missing`",
+  {
     filename: z.string().meta({ description: 'The file that was looked up: the first of `files`' }),
-    publishers: z
-      .array(
-        z.strictObject({
-          kind: z.string().meta({ description: 'For example GitHub or GitLab' }),
-          repository: z.string().nullable(),
-          workflow: z.string().nullable(),
-        }),
-      )
-      .meta({ description: 'Trusted publishers that PyPI attests' }),
+    publishers: listField('Trusted publishers that PyPI attests', {
+      kind: z.string().meta({ description: 'For example GitHub or GitLab' }),
+      repository: z.string().nullable(),
+      workflow: z.string().nullable(),
+    }),
     url: z.string().meta({ description: 'The attestation, for a verifier' }),
-  })
-  .nullable()
-  .meta({
-    description:
-      "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none, or see `missing`",
-  });
+  },
+);
 
 const result = z.strictObject({
   name: z.string().meta({ description: 'As the project spells it' }),

@@ -4,7 +4,7 @@ import { BadParameter, NotFound, type ParameterError } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { MAX_VERSIONS, type OsvQuestion } from '../../upstream/packages/osv.ts';
-import { atField, countField, textOrNull } from '../fields.ts';
+import { atField, countField, listField, textOrNull } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import { advisoryNames, advisoryUrl, advisoryUrlField, maliciousField, OSV_LICENCE, severityField } from './fields.ts';
 
@@ -15,18 +15,14 @@ import { advisoryNames, advisoryUrl, advisoryUrlField, maliciousField, OSV_LICEN
 
 const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
 
-const affected = z
-  .array(
-    z.strictObject({
-      introduced: textOrNull('The first affected version; null: from the first one on'),
-      fixed: textOrNull('The version that ends the range, not affected itself; null: no fix is known on this line'),
-      lastAffected: textOrNull('The last affected version, where the database states that instead of a fix'),
-    }),
-  )
-  .meta({
-    description:
-      'Ranges of affected versions; for one version those that hold it. Empty where the database lists single versions',
-  });
+const affected = listField(
+  'Ranges of affected versions; for one version those that hold it. Empty where the database lists single versions',
+  {
+    introduced: textOrNull('The first affected version; null: from the first one on'),
+    fixed: textOrNull('The version that ends the range, not affected itself; null: no fix is known on this line'),
+    lastAffected: textOrNull('The last affected version, where the database states that instead of a fix'),
+  },
+);
 
 const advisory = z.strictObject({
   ...advisoryNames,
