@@ -25,9 +25,8 @@ const MAX_URL = 2048;
 
 const WEB_RULES =
   'http and https on the default port, public addresses only, redirects included: anything else is 400 ' +
-  '`url_not_public`. ' +
-  'One page at the request of one buyer: robots.txt is not consulted; the User-Agent names this service. ' +
-  'Requests to one host are limited for all buyers together (429).';
+  '`url_not_public`. One page at the request of one buyer: robots.txt is not consulted; the User-Agent names this ' +
+  'service. Requests to one host are limited for all buyers together (429).';
 
 const urlParam = z
   .string('required: a public http(s) URL')
