@@ -14,7 +14,7 @@ import {
   rateChange,
   roundedRate,
 } from '../upstream/rates/fixing.ts';
-import { decimal, gatherParts, type Missing, missingField, percentField, percentOf } from './fields.ts';
+import { field, gatherParts, type Missing, missingField, percentOf } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // The ECB's reference rates of a day: all of them against a base, or one amount converted.
@@ -81,7 +81,7 @@ function seriesField<T extends z.ZodRawShape>(shape: T) {
     });
 }
 
-const noteField = z.string().meta({ description: 'What the figures are, and are not' });
+const noteField = field.text('What the figures are, and are not');
 
 const NOTE =
   'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, ' +
@@ -116,17 +116,17 @@ export const currencyRates = defineEndpoint({
   result: z.strictObject({
     base: z.string(),
     date: dateField,
-    rates: z.record(z.string(), decimal('Decimal text')).meta({
+    rates: z.record(z.string(), field.decimal('Decimal text')).meta({
       description:
         'Units of each currency for one unit of the base: against EUR as published, otherwise with ten significant ' +
         'digits, rounded half up. The base itself is listed only when it is asked for',
     }),
     previousDate: previousDateField,
     changePercent: z
-      .record(z.string(), percentField('Change against the fixing before').nullable())
+      .record(z.string(), field.percent('Change against the fixing before').nullable())
       .meta({ description: 'Of each rate; null where the fixing before lacks a currency, or cannot be read' }),
     series: seriesField({
-      rates: z.record(z.string(), decimal('Decimal text')).meta({
+      rates: z.record(z.string(), field.decimal('Decimal text')).meta({
         description: 'As `rates`; currencies that were not quoted that day are left out',
       }),
     }),
@@ -219,18 +219,19 @@ export const currencyConvert = defineEndpoint({
   result: z.strictObject({
     from: z.string(),
     to: z.string(),
-    amount: decimal('The amount, without needless zeros'),
-    rate: decimal('Units of `to` for one unit of `from`, with ten significant digits, rounded half up'),
-    result: decimal(
+    amount: field.decimal('The amount, without needless zeros'),
+    rate: field.decimal('Units of `to` for one unit of `from`, with ten significant digits, rounded half up'),
+    result: field.decimal(
       'The amount times the exact rate (not the rounded one shown), rounded half up to four decimals, or to six ' +
         'significant digits where that is finer',
     ),
     date: dateField,
     previousDate: previousDateField,
-    changePercent: percentField('Change of the rate against the fixing before')
+    changePercent: field
+      .percent('Change of the rate against the fixing before')
       .nullable()
       .describe('null where that fixing lacks a currency, or cannot be read'),
-    series: seriesField({ rate: decimal('As `rate`, on that day') }),
+    series: seriesField({ rate: field.decimal('As `rate`, on that day') }),
     note: noteField,
     missing: missingField,
     source: sourceSchema,

@@ -5,19 +5,7 @@ import type { Deploy, DeployDetail, DeployPlace, DeployReads } from '../collecto
 import { DeployKinds } from '../collector/store/rows.ts';
 import { NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
-import {
-  addressField,
-  addressParam,
-  atField,
-  countField,
-  countOrNull,
-  detailField,
-  hashField,
-  listField,
-  objectOrNull,
-  paidDetail,
-  textOrNull,
-} from './fields.ts';
+import { addressParam, detailField, field, paidDetail } from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
@@ -33,13 +21,13 @@ import {
 // hour (paid); the newest ones (free). The free route names the price of the paid one.
 
 const deployField = z.strictObject({
-  address: addressField('The new contract'),
-  deployer: addressField('Sender of the transaction'),
-  transaction: hashField('The transaction that created it'),
+  address: field.address('The new contract'),
+  deployer: field.address('Sender of the transaction'),
+  transaction: field.hash('The transaction that created it'),
   block: z.int().nonnegative(),
-  at: atField('Time of the block'),
-  codeBytes: countOrNull('Length of its code; null until it was read'),
-  label: textOrNull(
+  at: field.at('Time of the block'),
+  codeBytes: field.countOrNull('Length of its code; null until it was read'),
+  label: field.textOrNull(
     'What it seems to be: a known contract, the target of a proxy (EIP-1167, EIP-1967), the symbol it answers with ' +
       '(not proof of anything), another contract with the same code',
   ),
@@ -69,10 +57,11 @@ const deployDetailField = deployField.extend({
       description:
         'token: it reports a symbol; proxy: it runs the code of another contract; empty: neither; null: unread',
     }),
-  codeHash: hashField('keccak-256 of its code')
+  codeHash: field
+    .hash('keccak-256 of its code')
     .nullable()
     .meta({ description: 'keccak-256 of its code; null until it was read, and without code' }),
-  sameCodeOthers: countOrNull('How many other collected contracts have exactly this code; null without codeHash'),
+  sameCodeOthers: field.countOrNull('How many other collected contracts have exactly this code; null without codeHash'),
 });
 
 const EXAMPLE_DEPLOY_DETAIL: z.output<typeof deployDetailField> = {
@@ -127,18 +116,18 @@ export const deploysHistory = defineEndpoint({
   }),
   result: z.strictObject({
     deploys: z.array(deployDetailField).meta({ description: DEPLOYS_NOTE }),
-    nextCursor: textOrNull('The cursor of the next page; null: nothing older is collected'),
-    completeSince: objectOrNull('From this block on every deploy is collected; older ones are there in part', {
-      block: countField('Number of the block'),
-      at: atField('Time of the block'),
+    nextCursor: field.textOrNull('The cursor of the next page; null: nothing older is collected'),
+    completeSince: field.objectOrNull('From this block on every deploy is collected; older ones are there in part', {
+      block: field.count('Number of the block'),
+      at: field.at('Time of the block'),
     }),
-    hours: listField(
+    hours: field.list(
       'The last 24 hours of the clock, oldest first, the current one included, whatever the filters; hours ' +
         'without a counted block are left out',
       {
-        at: atField('Beginning of the hour'),
-        deploys: countField('Contracts that were created'),
-        deployers: countField('Distinct accounts that created one'),
+        at: field.at('Beginning of the hour'),
+        deploys: field.count('Contracts that were created'),
+        deployers: field.count('Distinct accounts that created one'),
       },
     ),
     freshness,

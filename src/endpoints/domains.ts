@@ -5,7 +5,7 @@ import { sourceSchema } from '../lib/service.ts';
 import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
 import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
 import type { RdapAnswer } from '../upstream/domains/rdap.ts';
-import { atField, countField, listField, textOrNull } from './fields.ts';
+import { field } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // A domain name: its records in the DNS at this moment, and its registration.
@@ -16,24 +16,23 @@ import type { Sources } from './sources.ts';
 const KNOWN = Object.keys(DNS_TYPES) as DnsType[];
 const DEFAULT = 'A,AAAA,CNAME,MX,TXT,NS';
 
-const ttl = countField('Seconds for which it may still be kept');
-const name = (description: string) => z.string().meta({ description });
+const ttl = field.count('Seconds for which it may still be kept');
 const seconds = z.int().nonnegative();
 
 const record = {
   A: z.strictObject({ address: z.ipv4(), ttl }),
   AAAA: z.strictObject({ address: z.ipv6(), ttl }),
-  CNAME: z.strictObject({ target: name('The name that this one stands for'), ttl }),
+  CNAME: z.strictObject({ target: field.text('The name that this one stands for'), ttl }),
   MX: z.strictObject({
     preference: z.int().meta({ description: 'Lower is tried first' }),
-    exchange: name('Mail server; "." says that the domain takes no mail'),
+    exchange: field.text('Mail server; "." says that the domain takes no mail'),
     ttl,
   }),
-  TXT: z.strictObject({ text: z.string().meta({ description: 'The strings of the record as one text' }), ttl }),
-  NS: z.strictObject({ nameServer: name('Authoritative name server'), ttl }),
+  TXT: z.strictObject({ text: field.text('The strings of the record as one text'), ttl }),
+  NS: z.strictObject({ nameServer: field.text('Authoritative name server'), ttl }),
   SOA: z.strictObject({
-    primaryNameServer: name('Where the zone is kept'),
-    hostmaster: name('Mailbox of the zone, its first dot standing for @'),
+    primaryNameServer: field.text('Where the zone is kept'),
+    hostmaster: field.text('Mailbox of the zone, its first dot standing for @'),
     serial: z.int().nonnegative(),
     refreshSeconds: seconds,
     retrySeconds: seconds,
@@ -43,7 +42,7 @@ const record = {
   }),
   CAA: z.strictObject({
     flags: z.int().min(0).max(255).meta({ description: '128: must be understood' }),
-    tag: z.string().meta({ description: 'issue, issuewild, iodef, …' }),
+    tag: field.text('issue, issuewild, iodef, …'),
     value: z.string(),
     ttl,
   }),
@@ -81,19 +80,18 @@ export const domainsDns = defineEndpoint({
   summary: 'Live DNS records of a name with their TTLs, and whether the answers were validated under DNSSEC.',
   params: z.object({ name: hostNameParam('Host name; IDN is converted', { underscores: true }), type }),
   result: z.strictObject({
-    name: z.string().meta({ description: 'The name in ASCII, lower case' }),
+    name: field.text('The name in ASCII, lower case'),
     status: z.enum(['NOERROR', 'NXDOMAIN', 'SERVFAIL']).meta({
       description:
         'NXDOMAIN: the name, or the end of its aliases, does not exist. SERVFAIL: DNSSEC validation failed (bogus); ' +
         'any other server failure is a 502',
     }),
     exists: z.boolean().nullable().meta({ description: 'Whether the name exists; null when validation failed' }),
-    dnssecValidated: z.boolean().meta({
-      description:
-        'Every answer, or proof of absence, was signed and validated; false for unsigned zones and bogus answers',
-    }),
+    dnssecValidated: field.boolean(
+      'Every answer, or proof of absence, was signed and validated; false for unsigned zones and bogus answers',
+    ),
     records: lists.partial().meta({ description: 'A list for each type asked for, empty where there is none' }),
-    aliases: listField('The CNAME chain from the name on, in order; the addresses are those of its end', {
+    aliases: field.list('The CNAME chain from the name on, in order; the addresses are those of its end', {
       name: z.string(),
       target: z.string(),
       ttl,
@@ -137,25 +135,22 @@ function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records
   return copy;
 }
 
-const time = (description: string) => atField(description).nullable();
+const time = (description: string) => field.at(description).nullable();
 
 const result = z.strictObject({
-  domain: z.string().meta({ description: 'The registrable domain that was looked up, in ASCII' }),
-  asked: z
-    .string()
-    .meta({ description: 'The name that was asked for; a name below a domain is reduced to the domain' }),
+  domain: field.text('The registrable domain that was looked up, in ASCII'),
+  asked: field.text('The name that was asked for; a name below a domain is reduced to the domain'),
   registered: z.boolean().nullable().meta({
     description: 'null when unknown: neither the registry nor the DNS has it, but it may be registered',
   }),
-  looksAvailable: z.boolean().meta({
-    description:
-      'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names ' +
+  looksAvailable: field.boolean(
+    'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names ' +
       'look the same',
-  }),
+  ),
   registrar: z
     .strictObject({
-      name: textOrNull('null when withheld'),
-      ianaId: textOrNull('Number given by IANA, as text; null when it has none'),
+      name: field.textOrNull('null when withheld'),
+      ianaId: field.textOrNull('Number given by IANA, as text; null when it has none'),
     })
     .nullable(),
   createdAt: time('Registration'),

@@ -7,107 +7,69 @@ import { hasFittingCase } from '../lib/secp256k1.ts';
 import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
 
-// The words that all routes share, so that one thing has one shape in every answer:
-// 1. groups and lists of members, numbers and texts;
-// 2. addresses, hashes, times and blocks, in answers and in the query;
-// 3. percentages;
+// What all routes share, so that one thing has one shape in every answer:
+// 1. `field`: the members of answers;
+// 2. addresses and hashes in the query;
+// 3. the source of a live answer, amounts for a unit of gas, and percentages;
 // 4. the members that are null or incomplete, and the parts for which an answer does not fail;
 // 5. the priced detail that a free answer names.
 
 export const DAY_SECONDS = 86_400;
 
-/** Members that belong together. */
-export function objectField<T extends z.ZodRawShape>(description: string, shape: T) {
-  return z.strictObject(shape).meta({ description });
-}
+/** Of a percentage: a hundredth of a basis point. */
+const DECIMALS = 4;
 
-/** Such members, or null where the description says so. */
-export function objectOrNull<T extends z.ZodRawShape>(description: string, shape: T) {
-  return z.strictObject(shape).nullable().meta({ description });
-}
+const PERCENT = /^-?\d+(\.\d{1,4})?$/;
 
-/** A list of entries that all have these members. */
-export function listField<T extends z.ZodRawShape>(description: string, shape: T) {
-  return z.array(z.strictObject(shape)).meta({ description });
-}
+const matching = (form: RegExp, description: string) => z.string().regex(form).meta({ description });
+const decimal = (description: string) => matching(/^\d+(\.\d+)?$/, description);
+const bigInteger = (description: string) => matching(/^\d+$/, description);
+const count = (description: string) => z.int().nonnegative().meta({ description });
 
-/** A count, a size or another whole number that is never negative. */
-export function countField(description: string) {
-  return z.int().nonnegative().meta({ description });
-}
+/** The members of answers, each with its description; one that may be null says there when it is. */
+export const field = {
+  object: <T extends z.ZodRawShape>(description: string, shape: T) => z.strictObject(shape).meta({ description }),
+  objectOrNull: <T extends z.ZodRawShape>(description: string, shape: T) =>
+    z.strictObject(shape).nullable().meta({ description }),
+  /** A list of objects. */
+  list: <T extends z.ZodRawShape>(description: string, shape: T) =>
+    z.array(z.strictObject(shape)).meta({ description }),
+  boolean: (description: string) => z.boolean().meta({ description }),
+  text: (description: string) => z.string().meta({ description }),
+  textOrNull: (description: string) => z.string().nullable().meta({ description }),
+  /** A whole number that is never negative. */
+  count,
+  countOrNull: (description: string) => z.int().nonnegative().nullable().meta({ description }),
+  integerOrNull: (description: string) => z.int().nullable().meta({ description }),
+  /** A number that may have a fraction. */
+  numberOrNull: (description: string) => z.number().nullable().meta({ description }),
+  /** An exact amount as digits, with a fraction when it has one; never a float. */
+  decimal,
+  /** An amount of USDC, which has six decimals. */
+  usdc: (description: string) => matching(/^\d+(\.\d{1,6})?$/, description),
+  /** A whole number as digits, because it may be above 2^53. */
+  bigInteger,
+  /** An exact amount for a unit of gas; `showPerGas` makes it. */
+  perGas: (description: string) =>
+    z.strictObject({ wei: bigInteger('In wei'), gwei: decimal('In gwei') }).meta({ description }),
+  /** 20 bytes in lower case. */
+  address: (description: string) => matching(/^0x[0-9a-f]{40}$/, description),
+  /** 32 bytes in lower case. */
+  hash: (description: string) => matching(/^0x[0-9a-f]{64}$/, description),
+  /** Unix seconds. */
+  at: (description: string) => count(`${description}, in Unix seconds`),
+  /** A percentage with its sign; `description` says of what. */
+  percent: (description: string) =>
+    matching(PERCENT, `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall`),
+  percentOfAll: (description: string) =>
+    z
+      .string()
+      .regex(PERCENT)
+      .nullable()
+      .meta({ description: `${description}; at most ${DECIMALS} decimals` }),
+};
 
-/** Such a number, or null where the description says so. */
-export function countOrNull(description: string) {
-  return z.int().nonnegative().nullable().meta({ description });
-}
-
-/** A whole number of either sign, or null where the description says so. */
-export function integerOrNull(description: string) {
-  return z.int().nullable().meta({ description });
-}
-
-/** A number that may have a fraction, or null where the description says so. */
-export function numberOrNull(description: string) {
-  return z.number().nullable().meta({ description });
-}
-
-/** A text, or null where the description says so. */
-export function textOrNull(description: string) {
-  return z.string().nullable().meta({ description });
-}
-
-/** An exact amount as digits, with a fraction when it has one; never a float. */
-export function decimal(description: string) {
-  return z
-    .string()
-    .regex(/^\d+(\.\d+)?$/)
-    .meta({ description });
-}
-
-/** An amount of USDC, which has six decimals. */
-export function usdcField(description: string) {
-  return z
-    .string()
-    .regex(/^\d+(\.\d{1,6})?$/)
-    .meta({ description });
-}
-
-/** A whole number as digits, because it may be above 2^53. */
-export function bigInteger(description: string) {
-  return z.string().regex(/^\d+$/).meta({ description });
-}
-
-/** An exact amount for a unit of gas. */
-export function perGasField(description: string) {
-  return objectField(description, { wei: bigInteger('In wei'), gwei: decimal('In gwei') });
-}
-
-export function showPerGas(wei: bigint) {
-  return { wei: wei.toString(), gwei: formatGwei(wei) };
-}
-
-/** 20 bytes in lower case. */
-export function addressField(description: string) {
-  return z
-    .string()
-    .regex(/^0x[0-9a-f]{40}$/)
-    .meta({ description });
-}
-
-/** 32 bytes in lower case. */
-export function hashField(description: string) {
-  return z
-    .string()
-    .regex(/^0x[0-9a-f]{64}$/)
-    .meta({ description });
-}
-
-/** Unix seconds. */
-export function atField(description: string) {
-  return countField(`${description}, in Unix seconds`);
-}
-
-export const asOfBlock = countField('The block at which the answer was read');
+export const asOfBlock = field.count('The block at which the answer was read');
 
 /**
  * An address in the query: in one letter case, or with a right EIP-55 checksum.
@@ -151,18 +113,8 @@ export const EXAMPLE_CHAIN_SOURCE = {
   retrievedAt: 1795199401,
 };
 
-/** Of a percentage: a hundredth of a basis point. */
-const DECIMALS = 4;
-
-const percent = z.string().regex(/^-?\d+(\.\d{1,4})?$/);
-
-/** A percentage with its sign; `description` says of what. */
-export function percentField(description: string) {
-  return percent.meta({ description: `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall` });
-}
-
-export function percentOfAllField(description: string) {
-  return percent.nullable().meta({ description: `${description}; at most ${DECIMALS} decimals` });
+export function showPerGas(wei: bigint) {
+  return { wei: wei.toString(), gwei: formatGwei(wei) };
 }
 
 /** `part` of `whole` in percent, rounded once, half away from zero. `whole` must be positive. */
@@ -173,7 +125,7 @@ export function percentOf(part: bigint, whole: bigint): string {
 }
 
 /** What is null or incomplete although the call succeeded. */
-export const missingField = listField(
+export const missingField = field.list(
   'Members that are null or incomplete, each with the reason; empty when there are none',
   {
     field: z.string().meta({ description: 'The member that is null or incomplete' }),
@@ -232,7 +184,7 @@ export async function gatherParts<T extends Record<string, unknown>>(
 }
 
 /** Where a free summary's detail is sold. */
-export const detailField = objectField('The priced detail of this free summary', {
+export const detailField = field.object('The priced detail of this free summary', {
   path: z.string().meta({ description: 'The priced route; the same is sold in bitcoin below /v1/lightning' }),
   priceUsd: z.string().meta({ description: 'What a call of it costs' }),
   adds: z.string().meta({ description: 'What it says beyond this answer' }),

@@ -3,7 +3,7 @@ import type { CollectorStatus } from '../collector/store/facts.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
-import { countOrNull, DAY_SECONDS, integerOrNull, objectField } from './fields.ts';
+import { DAY_SECONDS, field } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // How an answer over collected data says how current it is, and where live and collected data meet:
@@ -20,11 +20,11 @@ export const KEEP_MS = 5000;
 /** The `version` of a free endpoint over collected data: it changes with each write of the collector. */
 export const untilWritten = ({ reads }: Pick<Sources, 'reads'>): number => reads.version();
 
-export const freshness = objectField('How current the collected data is; null while unknown', {
-  head: countOrNull('The newest block of the chain, as a provider last reported it'),
-  collected: countOrNull('The newest block that was read'),
-  lagBlocks: integerOrNull('Blocks between the two'),
-  lagSeconds: integerOrNull('Time between the two, and since a provider last confirmed the head'),
+export const freshness = field.object('How current the collected data is; null while unknown', {
+  head: field.countOrNull('The newest block of the chain, as a provider last reported it'),
+  collected: field.countOrNull('The newest block that was read'),
+  lagBlocks: field.integerOrNull('Blocks between the two'),
+  lagSeconds: field.integerOrNull('Time between the two, and since a provider last confirmed the head'),
 });
 
 /** While no provider answers, the lag grows with the clock, because the chain's height is unknown. */

@@ -4,17 +4,7 @@ import type { Amounts } from '../collector/store/trades.ts';
 import { Unavailable } from '../errors.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
-import {
-  addressField,
-  atField,
-  countField,
-  countOrNull,
-  DAY_SECONDS,
-  objectOrNull,
-  percentField,
-  percentOf,
-  usdcField,
-} from './fields.ts';
+import { DAY_SECONDS, field, percentOf } from './fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
 import {
   fxUnits,
@@ -38,30 +28,32 @@ import type { Sources, WatchedToken } from './sources.ts';
 const nullableRate = (description: string) =>
   rate.nullable().meta({ description: `${description}; USDC for one whole token, null without a trade` });
 
-const ageField = countOrNull('Time since that trade; null without one');
+const ageField = field.countOrNull('Time since that trade; null without one');
 
-const changeField = percentField(
-  'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since ' +
-    'then were not searched',
-).nullable();
+const changeField = field
+  .percent(
+    'From the last trade at or before 24 hours ago to the last trade; null when there was none, or when blocks since ' +
+      'then were not searched',
+  )
+  .nullable();
 
 const pair = z.strictObject({
-  symbol: z.string().meta({ description: 'The base token; the quote is USDC' }),
-  token: addressField('Its contract'),
+  symbol: field.text('The base token; the quote is USDC'),
+  token: field.address('Its contract'),
   rateUnit: fxUnits.rateUnit,
-  last: objectOrNull('The newest executed trade that counts; null when none is stored', {
+  last: field.objectOrNull('The newest executed trade that counts; null when none is stored', {
     rate,
-    at: atField('Time of its block'),
+    at: field.at('Time of its block'),
   }),
   ageSeconds: ageField,
   vwap1h: nullableRate('Volume-weighted rate of the last hour: all USDC by all base tokens'),
   low1h: nullableRate('Lowest rate of a trade of the hour'),
   high1h: nullableRate('Highest rate of a trade of the hour'),
-  trades1h: countField('Trades of the hour that count: no dust, no outliers'),
-  volumeUsdc1h: usdcField('USDC traded in the hour'),
-  complete1h: z.boolean().meta({ description: 'Whether every block of the hour was searched for trades' }),
+  trades1h: field.count('Trades of the hour that count: no dust, no outliers'),
+  volumeUsdc1h: field.usdc('USDC traded in the hour'),
+  complete1h: field.boolean('Whether every block of the hour was searched for trades'),
   change24hPercent: changeField,
-  change24h: percentField('The same, under its old name').nullable(),
+  change24h: field.percent('The same, under its old name').nullable(),
 });
 
 /** Executed prices of every watched token. */
@@ -146,17 +138,17 @@ function showPair(token: WatchedToken, sources: Collected, until: number): z.inp
 /** The usual token has a handful. Pools of Uniswap v4 cost their creator next to nothing. */
 const MAX_POOLS = 20;
 
-export const marketField = objectOrNull(
+export const marketField = field.objectOrNull(
   'Price, volume and pools from executed trades; null for a token whose trades are not collected',
   {
-    symbol: z.string().meta({ description: 'As this service lists it' }),
+    symbol: field.text('As this service lists it'),
     ...fxUnits,
     last: lastTrade,
     ageSeconds: ageField,
     window: windowField.meta({ description: 'Executed trades of the 24 hours up to the newest collected block' }),
     change24hPercent: changeField,
     pools: poolsField,
-    poolsTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_POOLS} listed` }),
+    poolsTruncated: field.boolean(`true when there are more than the ${MAX_POOLS} listed`),
   },
 );
 

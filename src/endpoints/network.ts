@@ -3,20 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
-import {
-  asOfBlock,
-  atField,
-  chainSource,
-  countField,
-  countOrNull,
-  EXAMPLE_CHAIN_SOURCE,
-  hashField,
-  integerOrNull,
-  listField,
-  numberOrNull,
-  objectField,
-  objectOrNull,
-} from './fields.ts';
+import { asOfBlock, chainSource, EXAMPLE_CHAIN_SOURCE, field } from './fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -43,33 +30,31 @@ const SAMPLE_BLOCKS = 20;
 const nothingYet = 'null before the first block is collected';
 
 const networkResult = z.strictObject({
-  name: z.string().meta({ description: 'The chain’s name for people' }),
-  playMoney: z
-    .boolean()
-    .meta({ description: 'Whether the chain’s coins are worth nothing, as on a demo’s local chain' }),
+  name: field.text('The chain’s name for people'),
+  playMoney: field.boolean('Whether the chain’s coins are worth nothing, as on a demo’s local chain'),
   chainId: z.int().meta({ description: 'EIP-155 chain id' }),
-  genesis: objectOrNull('Block 0; null when the node no longer has it, or does not answer', {
-    hash: hashField('Hash of block 0'),
-    at: atField('Time of block 0'),
+  genesis: field.objectOrNull('Block 0; null when the node no longer has it, or does not answer', {
+    hash: field.hash('Hash of block 0'),
+    at: field.at('Time of block 0'),
   }),
-  head: objectField('The newest block; while the chain does not answer the newest that a provider reported before', {
+  head: field.object('The newest block; while the chain does not answer the newest that a provider reported before', {
     number: z.int().nonnegative(),
-    hash: hashField('Hash of the newest block'),
-    at: atField('Time of the newest block'),
-    ageSeconds: countField('Seconds since that time by our clock, never negative'),
+    hash: field.hash('Hash of the newest block'),
+    at: field.at('Time of the newest block'),
+    ageSeconds: field.count('Seconds since that time by our clock, never negative'),
   }),
-  blocksCollected: countField('Blocks that the collector has read whole, those included that it keeps as hourly sums'),
-  firstCollected: integerOrNull(`First block that the collector has read whole; ${nothingYet}`),
-  lagBlocks: integerOrNull(`Blocks that the collector is behind the head; ${nothingYet}`),
-  lagSeconds: numberOrNull(`The same in seconds of the chain's time; ${nothingYet}`),
-  blockTimeSeconds: numberOrNull(
+  blocksCollected: field.count('Blocks that the collector has read whole, those included that it keeps as hourly sums'),
+  firstCollected: field.integerOrNull(`First block that the collector has read whole; ${nothingYet}`),
+  lagBlocks: field.integerOrNull(`Blocks that the collector is behind the head; ${nothingYet}`),
+  lagSeconds: field.numberOrNull(`The same in seconds of the chain's time; ${nothingYet}`),
+  blockTimeSeconds: field.numberOrNull(
     `Mean over the last ${BLOCK_TIME_SPAN} blocks, or as many as there are; null when they share one timestamp`,
   ),
-  txPerSecond: numberOrNull(
+  txPerSecond: field.numberOrNull(
     `Transactions in the last ${SAMPLE_BLOCKS} blocks, by the mean block time; null while that is unknown`,
   ),
   asOfBlock,
-  freshness: objectField(
+  freshness: field.object(
     `The head is read live as long as the chain answers; the rest is of the collector, ${nothingYet}`,
     {
       head: z.int().nonnegative(),
@@ -197,20 +182,20 @@ function rounded(value: number): number {
 }
 
 const activityResult = z.strictObject({
-  hours: listField(
+  hours: field.list(
     'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are ' +
       'left out',
     {
-      at: atField('Beginning of the hour'),
-      blocks: countField('Blocks whose transactions were counted'),
-      transactions: countField('Transactions in them'),
-      operations: objectField('The transactions by what they do, as their own fields show it', {
-        deploy: countField('Without a recipient'),
-        nativeTransfer: countField('Without input'),
-        tokenTransfer: countField('Calls of a transfer of ERC-20 or EIP-3009'),
-        contractCall: countField('All others'),
+      at: field.at('Beginning of the hour'),
+      blocks: field.count('Blocks whose transactions were counted'),
+      transactions: field.count('Transactions in them'),
+      operations: field.object('The transactions by what they do, as their own fields show it', {
+        deploy: field.count('Without a recipient'),
+        nativeTransfer: field.count('Without input'),
+        tokenTransfer: field.count('Calls of a transfer of ERC-20 or EIP-3009'),
+        contractCall: field.count('All others'),
       }),
-      complete: z.boolean().meta({ description: 'true: the hour is over and every block of it was counted' }),
+      complete: field.boolean('true: the hour is over and every block of it was counted'),
     },
   ),
   freshness,
@@ -276,10 +261,10 @@ const healthResult = z.strictObject({
     lagSeconds: z.int().nonnegative(),
   }),
   readings: z.strictObject({
-    headMovedSecondsAgo: countOrNull('Since a provider showed a higher block than before; null before the first'),
-    headCheckedSecondsAgo: countOrNull('Since a provider last answered; null before the first in this run'),
-    lagBlocks: integerOrNull('As in freshness'),
-    lagSeconds: integerOrNull('As in freshness'),
+    headMovedSecondsAgo: field.countOrNull('Since a provider showed a higher block than before; null before the first'),
+    headCheckedSecondsAgo: field.countOrNull('Since a provider last answered; null before the first in this run'),
+    lagBlocks: field.integerOrNull('As in freshness'),
+    lagSeconds: field.integerOrNull('As in freshness'),
     windowCollectedShare: z.number().meta({
       description: 'Share of the window of past blocks that is collected, 0 to 1; does not count towards the status',
     }),

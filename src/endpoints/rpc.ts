@@ -3,19 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { sourceSchema } from '../lib/service.ts';
-import {
-  atField,
-  countField,
-  countOrNull,
-  detailField,
-  listField,
-  numberOrNull,
-  objectField,
-  objectOrNull,
-  paidDetail,
-  percentOf,
-  percentOfAllField,
-} from './fields.ts';
+import { detailField, field, paidDetail, percentOf } from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
@@ -36,33 +24,33 @@ const STATES = ['up', 'lagging', 'down', 'unknown'] as const;
 const error = z.enum(PROBE_ERRORS);
 
 const endpointName = {
-  name: z.string().meta({ description: 'Its host' }),
-  url: z.string().meta({ description: 'Scheme and host only' }),
+  name: field.text('Its host'),
+  url: field.text('Scheme and host only'),
 };
 
 function availability(span: string) {
-  return objectField(`Over the last ${span}; null without any probe`, {
-    availablePercent: percentOfAllField('Probes that were answered, in percent of all'),
-    probes: countField('How many were made, which is fewer when the service did not run'),
+  return field.object(`Over the last ${span}; null without any probe`, {
+    availablePercent: field.percentOfAll('Probes that were answered, in percent of all'),
+    probes: field.count('How many were made, which is fewer when the service did not run'),
   });
 }
 
 const rpcHealthResult = z.strictObject({
-  windowSeconds: countField('Over which time the figures are taken'),
+  windowSeconds: field.count('Over which time the figures are taken'),
   endpoints: z.array(
     z.strictObject({
       ...endpointName,
-      latencyMs: objectField('Nearest-rank percentiles of the answered probes; null without any', {
+      latencyMs: field.object('Nearest-rank percentiles of the answered probes; null without any', {
         p50: z.number().nullable(),
         p95: z.number().nullable(),
       }),
-      headLagBlocks: objectField('Behind the best head of the same round; null without any', {
+      headLagBlocks: field.object('Behind the best head of the same round; null without any', {
         avg: z.number().nullable(),
         max: z.int().nullable(),
       }),
-      errorShare: numberOrNull('Failed probes by all, 0 to 1; null without any'),
-      errorRate: numberOrNull('The same, under its old name'),
-      errors: objectField(
+      errorShare: field.numberOrNull('Failed probes by all, 0 to 1; null without any'),
+      errorRate: field.numberOrNull('The same, under its old name'),
+      errors: field.object(
         'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
         { timeout: count, rateLimited: count, rpcError: count, transport: count },
       ),
@@ -72,16 +60,16 @@ const rpcHealthResult = z.strictObject({
           'By the last probe. up: answered; lagging: answered, but its head is further behind than ' +
           '`laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
       }),
-      checkedAt: atField('Time of that probe').nullable(),
-      lastError: objectOrNull('The last failed probe of 24 hours; null: none', {
+      checkedAt: field.at('Time of that probe').nullable(),
+      lastError: field.objectOrNull('The last failed probe of 24 hours; null: none', {
         error,
-        at: atField('Time of that probe'),
+        at: field.at('Time of that probe'),
       }),
       lastHour: availability('hour'),
       last24Hours: availability('24 hours'),
     }),
   ),
-  laggingAfterBlocks: countField('An endpoint is lagging when its head is more blocks than this behind the best one'),
+  laggingAfterBlocks: field.count('An endpoint is lagging when its head is more blocks than this behind the best one'),
   freshness,
   source: sourceSchema,
 });
@@ -201,15 +189,15 @@ const DETAIL = paidDetail(
 );
 
 const rpcResult = z.strictObject({
-  endpoints: listField('Each configured endpoint, asked for its newest block every few seconds; the last probe', {
+  endpoints: field.list('Each configured endpoint, asked for its newest block every few seconds; the last probe', {
     ...endpointName,
-    latencyMs: numberOrNull('Of the last answer; null when there was none'),
-    headLagBlocks: countOrNull(
+    latencyMs: field.numberOrNull('Of the last answer; null when there was none'),
+    headLagBlocks: field.countOrNull(
       'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
         'apart, in which a block may come',
     ),
     ok: z.boolean().nullable().meta({ description: 'Whether the last probe was answered; null before the first' }),
-    checkedAt: atField('Time of that probe').nullable(),
+    checkedAt: field.at('Time of that probe').nullable(),
   }),
   detail: detailField,
   freshness,

@@ -5,16 +5,7 @@ import { nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { SelfTestRun } from '../store/ports/selftest.ts';
-import {
-  atField,
-  countOrNull,
-  DAY_SECONDS,
-  hashField,
-  listField,
-  objectField,
-  objectOrNull,
-  textOrNull,
-} from './fields.ts';
+import { DAY_SECONDS, field } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // The service as its own customer: the results of its hourly purchases from itself, and the priced route that always
@@ -33,31 +24,35 @@ const NOTES = {
 };
 
 const run = {
-  at: atField('When the run began'),
-  ok: z.boolean().meta({
-    description:
-      'The call was answered, the chain holds exactly its payment, and the call that must fail without charging cost ' +
+  at: field.at('When the run began'),
+  ok: field.boolean(
+    'The call was answered, the chain holds exactly its payment, and the call that must fail without charging cost ' +
       'nothing',
-  }),
-  latencyMs: countOrNull('The whole paid call, the 402 and the settlement included; null when it was not answered'),
-  transaction: hashField('The settlement of the paid call').nullable(),
+  ),
+  latencyMs: field.countOrNull(
+    'The whole paid call, the 402 and the settlement included; null when it was not answered',
+  ),
+  transaction: field.hash('The settlement of the paid call').nullable(),
 };
 
 const result = z.strictObject({
-  note: z.string().meta({ description: 'What this is, and what it is not' }),
-  last: objectOrNull('The newest run; null before the first', run),
-  lastNotCharged: objectOrNull('The newest run that got as far as the call that must fail; null before the first', {
-    at: run.at,
-    ok: z.boolean().meta({ description: 'The failing call cost nothing' }),
-  }),
+  note: field.text('What this is, and what it is not'),
+  last: field.objectOrNull('The newest run; null before the first', run),
+  lastNotCharged: field.objectOrNull(
+    'The newest run that got as far as the call that must fail; null before the first',
+    {
+      at: run.at,
+      ok: field.boolean('The failing call cost nothing'),
+    },
+  ),
   last24h: z.strictObject({ runs: z.int().nonnegative(), ok: z.int().nonnegative() }),
-  recent: listField(`The last ${RECENT} runs, newest first`, {
+  recent: field.list(`The last ${RECENT} runs, newest first`, {
     ...run,
     notCharged: z
       .boolean()
       .nullable()
       .meta({ description: 'The failing call cost nothing; null when that could not be seen' }),
-    reason: textOrNull('Why the run was not ok, as a short code; null when it was'),
+    reason: field.textOrNull('Why the run was not ok, as a short code; null when it was'),
   }),
   source: sourceSchema,
 });
@@ -133,7 +128,7 @@ export const selftestFail = defineEndpoint({
   label: 'Self-test that fails',
   summary: 'Never succeeds: after the payment is verified it answers 500 and the payment is never settled.',
   params: z.object({}),
-  result: objectField('Never returned', {}),
+  result: field.object('Never returned', {}),
   example: { params: {}, result: {} },
   async run() {
     throw new AppError(

@@ -4,19 +4,7 @@ import { readTokens } from '../chain/erc20.ts';
 import type { TokenEvent } from '../collector/store/token-events.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { formatUnits } from '../lib/units.ts';
-import {
-  addressField,
-  atField,
-  countField,
-  DAY_SECONDS,
-  decimal,
-  hashField,
-  integerOrNull,
-  listField,
-  objectOrNull,
-  textOrNull,
-  usdcField,
-} from './fields.ts';
+import { DAY_SECONDS, field } from './fields.ts';
 import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
 import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
 import type { Sources } from './sources.ts';
@@ -25,48 +13,48 @@ import type { Sources } from './sources.ts';
 
 const RECENT = 20;
 
-const sinceField = objectOrNull(
+const sinceField = field.objectOrNull(
   'From where on the sums count; earlier events are not in them. null before the first block',
   {
-    block: countField('The first block that was searched'),
-    at: atField('Its time, or its hour once older than the retention').nullable(),
+    block: field.count('The first block that was searched'),
+    at: field.at('Its time, or its hour once older than the retention').nullable(),
   },
 );
 
 const result = z.strictObject({
-  token: objectOrNull('The project token; null when none is configured', {
-    address: addressField('The contract'),
-    symbol: textOrNull('As the contract says; null when it says none'),
-    decimals: integerOrNull('null when the contract does not say'),
+  token: field.objectOrNull('The project token; null when none is configured', {
+    address: field.address('The contract'),
+    symbol: field.textOrNull('As the contract says; null when it says none'),
+    decimals: field.integerOrNull('null when the contract does not say'),
   }),
-  burned: objectOrNull(
+  burned: field.objectOrNull(
     'What was sent to a burn address, as far as collected; amounts in whole tokens, null without decimals',
     {
-      total: decimal('In whole tokens').nullable(),
-      last24h: decimal('In whole tokens').nullable(),
-      unit: textOrNull('The unit of both: the token’s symbol; null when it says none'),
+      total: field.decimal('In whole tokens').nullable(),
+      last24h: field.decimal('In whole tokens').nullable(),
+      unit: field.textOrNull('The unit of both: the token’s symbol; null when it says none'),
       events: z.int().nonnegative(),
       since: sinceField,
     },
   ),
-  payouts: objectOrNull("The distributor's USDC payouts, as far as collected; null when none is configured", {
-    totalUsdc: usdcField('In USDC'),
-    last24hUsdc: usdcField('In USDC'),
-    recipients: countField('Distinct accounts'),
+  payouts: field.objectOrNull("The distributor's USDC payouts, as far as collected; null when none is configured", {
+    totalUsdc: field.usdc('In USDC'),
+    last24hUsdc: field.usdc('In USDC'),
+    recipients: field.count('Distinct accounts'),
     since: sinceField,
   }),
   price: lastTrade,
   rateUnit: fxUnits.rateUnit.nullable(),
-  recent: listField(`The last ${RECENT} burns and payouts, newest first`, {
+  recent: field.list(`The last ${RECENT} burns and payouts, newest first`, {
     kind: z.enum(['burn', 'payout']),
-    amount: decimal('Whole tokens of a burn, USDC of a payout').nullable(),
-    unit: textOrNull('USDC, or the token’s symbol'),
-    account: addressField('Who burned, or who was paid'),
+    amount: field.decimal('Whole tokens of a burn, USDC of a payout').nullable(),
+    unit: field.textOrNull('USDC, or the token’s symbol'),
+    account: field.address('Who burned, or who was paid'),
     block: z.int().nonnegative(),
-    at: atField('Time of the block'),
-    transaction: hashField('The transaction'),
+    at: field.at('Time of the block'),
+    transaction: field.hash('The transaction'),
   }),
-  note: textOrNull('What is not configured; null when everything is'),
+  note: field.textOrNull('What is not configured; null when everything is'),
   freshness,
   source: sourceSchema,
 });

@@ -5,17 +5,7 @@ import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
-import {
-  atField,
-  countField,
-  countOrNull,
-  gatherParts,
-  integerOrNull,
-  listField,
-  missingField,
-  objectOrNull,
-  textOrNull,
-} from './fields.ts';
+import { field, gatherParts, missingField } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // Wikipedia: articles that match a search, the summary of an article, and its text from any offset.
@@ -52,18 +42,18 @@ const LICENCE_URL = 'https://creativecommons.org/licenses/by-sa/4.0/';
 
 const licenceFields = {
   licence: z.literal(LICENCE).meta({ description: 'Of the text; an image has its own' }),
-  attribution: z.string().meta({ description: 'To be given along with the text' }),
+  attribution: field.text('To be given along with the text'),
 };
 
-const langField = z.string().meta({ description: 'Language edition' });
-const articleUrlField = z.string().meta({ description: 'The article, for people' });
+const langField = field.text('Language edition');
+const articleUrlField = field.text('The article, for people');
 
-const descriptionField = textOrNull('What it is, in a few words; null when the page has none');
+const descriptionField = field.textOrNull('What it is, in a few words; null when the page has none');
 
-const thumbnailField = objectOrNull('Its licence is its own: see its page on Wikipedia', {
-  url: z.string().meta({ description: 'The image, at a small width' }),
-  width: integerOrNull('In pixels'),
-  height: integerOrNull('In pixels'),
+const thumbnailField = field.objectOrNull('Its licence is its own: see its page on Wikipedia', {
+  url: field.text('The image, at a small width'),
+  width: field.integerOrNull('In pixels'),
+  height: field.integerOrNull('In pixels'),
 });
 
 const meaningsField = z
@@ -77,8 +67,8 @@ const meaningsField = z
 
 /** What both answers about one article say besides its text. */
 const articleFields = {
-  updatedAt: atField('Newest edit').nullable(),
-  disambiguation: z.boolean().meta({ description: 'true: the page lists articles of that name; see `meanings`' }),
+  updatedAt: field.at('Newest edit').nullable(),
+  disambiguation: field.boolean('true: the page lists articles of that name; see `meanings`'),
   description: descriptionField,
   thumbnail: thumbnailField,
   meanings: meaningsField,
@@ -114,10 +104,10 @@ export const wikiSearch = defineEndpoint({
   result: z.strictObject({
     query: z.string(),
     lang: langField,
-    results: listField('Best first; empty when nothing fits', {
+    results: field.list('Best first; empty when nothing fits', {
       title: z.string(),
-      description: textOrNull('A few words on what it is; null when it has none'),
-      excerpt: textOrNull('Plain text around the match'),
+      description: field.textOrNull('A few words on what it is; null when it has none'),
+      excerpt: field.textOrNull('Plain text around the match'),
       thumbnail: thumbnailField,
       url: articleUrlField,
     }),
@@ -174,14 +164,14 @@ export const wikiSummary = defineEndpoint({
     'page the articles it leads to; CC BY-SA 4.0.',
   params: z.object({ title: titleParam, lang: langParam }),
   result: z.strictObject({
-    title: z.string().meta({ description: 'Title of the article, after redirects' }),
+    title: field.text('Title of the article, after redirects'),
     lang: langField,
-    summary: textOrNull('Plain text; null when the page has none'),
-    image: objectOrNull('Its licence is its own: see its page on Wikipedia', {
-      url: z.string().meta({ description: 'In the size that Wikipedia shows' }),
+    summary: field.textOrNull('Plain text; null when the page has none'),
+    image: field.objectOrNull('Its licence is its own: see its page on Wikipedia', {
+      url: field.text('In the size that Wikipedia shows'),
       width: z.int().meta({ description: 'In pixels' }),
       height: z.int().meta({ description: 'In pixels' }),
-      originalUrl: textOrNull('In full size'),
+      originalUrl: field.textOrNull('In full size'),
     }),
     ...articleFields,
   }),
@@ -252,18 +242,17 @@ export const wikiArticle = defineEndpoint({
     'BY-SA 4.0.',
   params: z.object({ title: titleParam, lang: langParam, offset: offsetParam }),
   result: z.strictObject({
-    title: z.string().meta({ description: 'Title of the article, after redirects' }),
+    title: field.text('Title of the article, after redirects'),
     lang: langField,
-    text: z.string().meta({
-      description:
-        `Plain text, at most ${MAX_CHARACTERS} characters, headings on lines of their own; tables, formulas and ` +
+    text: field.text(
+      `Plain text, at most ${MAX_CHARACTERS} characters, headings on lines of their own; tables, formulas and ` +
         'references are not in it',
-    }),
-    characters: countField('How many characters `text` has'),
-    truncated: z.boolean().meta({ description: 'true when the article goes on' }),
-    offset: countField('How many characters of the article come before `text`'),
-    nextOffset: countOrNull('The `offset` with which the article goes on; null at its end'),
-    totalCharacters: countField('How many characters the article has'),
+    ),
+    characters: field.count('How many characters `text` has'),
+    truncated: field.boolean('true when the article goes on'),
+    offset: field.count('How many characters of the article come before `text`'),
+    nextOffset: field.countOrNull('The `offset` with which the article goes on; null at its end'),
+    totalCharacters: field.count('How many characters the article has'),
     ...articleFields,
   }),
   example: {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Proxy as ChainProxy, knownContract } from '../../chain/contracts.ts';
 import type { AccountActivity } from '../../collector/store/accounts.ts';
 import type { ContractCreation } from '../../collector/store/deploys.ts';
-import { addressField, atField, hashField, objectField, objectOrNull, textOrNull } from '../fields.ts';
+import { field } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
 // What `chain/wallet` and `chain/token` say of an account: its label, whose code it runs, its creation, and the blocks
@@ -10,40 +10,42 @@ import type { Sources } from '../sources.ts';
 
 /** A block and its time. */
 export const placeField = (description: string) =>
-  objectField(description, { block: z.int().nonnegative(), at: atField('Time of the block') });
+  field.object(description, { block: z.int().nonnegative(), at: field.at('Time of the block') });
 
 export const searchedFields = {
   since: placeField('The first block that was searched; what is older is not in here'),
   until: placeField('The last block that was searched'),
 };
 
-export const labelField = textOrNull(
+export const labelField = field.textOrNull(
   'What it is known as: the name of a known contract, else what a contract that was created within the collected ' +
     'blocks seemed to be (not proof of anything); null for any other account',
 );
 
-export const proxyField = objectOrNull(
+export const proxyField = field.objectOrNull(
   'The account whose code it runs, by its own code (EIP-1167 minimal proxy, EIP-7702 delegation of a wallet) or ' +
     'by a storage slot, into which a contract may write anything. null when it is no such proxy',
   {
     standard: z.enum(['EIP-7702', 'EIP-1167', 'EIP-1967', 'EIP-1967 beacon', 'ZeppelinOS']),
-    target: addressField('Whose code it runs')
+    target: field
+      .address('Whose code it runs')
       .nullable()
       .meta({ description: 'null when its beacon names none, or no node could ask it' }),
     targetLabel: labelField,
-    beacon: addressField('The contract that names the target to all its proxies')
+    beacon: field
+      .address('The contract that names the target to all its proxies')
       .nullable()
       .meta({ description: 'null without a beacon' }),
   },
 );
 
-export const creationField = objectOrNull(
+export const creationField = field.objectOrNull(
   'The transaction that created the contract; null for a wallet, and where it is not collected',
   {
-    creator: addressField('Sender of the transaction'),
-    transaction: hashField('The transaction'),
+    creator: field.address('Sender of the transaction'),
+    transaction: field.hash('The transaction'),
     block: z.int().nonnegative(),
-    at: atField('Time of the block'),
+    at: field.at('Time of the block'),
   },
 );
 

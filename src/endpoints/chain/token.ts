@@ -7,19 +7,13 @@ import { NotFound } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatUnits } from '../../lib/units.ts';
 import {
-  addressField,
   addressParam,
   asOfBlock,
-  bigInteger,
   chainSource,
-  countField,
-  countOrNull,
-  decimal,
   EXAMPLE_CHAIN_SOURCE,
+  field,
   missingField,
   missingWhen,
-  objectOrNull,
-  textOrNull,
 } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, freshnessOf } from '../freshness.ts';
 import { EXAMPLE_FX, EXAMPLE_POOL } from '../fx/fields.ts';
@@ -41,24 +35,27 @@ import {
 // nor transfers are collected: `missing` says so.
 
 const result = z.strictObject({
-  address: addressField('The token contract, in lower case'),
-  name: textOrNull('At most 64 characters, control characters removed; not proof of anything'),
-  symbol: textOrNull('As name'),
+  address: field.address('The token contract, in lower case'),
+  name: field.textOrNull('At most 64 characters, control characters removed; not proof of anything'),
+  symbol: field.textOrNull('As name'),
   decimals: z.int().min(0).max(255).nullable().meta({ description: 'null when the contract does not say' }),
-  totalSupply: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
-  totalSupplyRaw: bigInteger('In base units'),
-  codeBytes: countOrNull('Length of its code; null when no node gave it'),
+  totalSupply: field
+    .decimal('In whole tokens')
+    .nullable()
+    .meta({ description: 'In whole tokens; null without decimals' }),
+  totalSupplyRaw: field.bigInteger('In base units'),
+  codeBytes: field.countOrNull('Length of its code; null when no node gave it'),
   label: labelField,
   proxy: proxyField,
   creation: creationField,
   market: marketField,
-  holdersSeen: objectOrNull(
+  holdersSeen: field.objectOrNull(
     'Accounts that a transfer in the collected blocks moved the token to or from. Who only holds it is not seen, ' +
       'and who was seen may hold none by now. null for a token whose transfers are not collected',
     {
-      accounts: countField('Distinct accounts'),
+      accounts: field.count('Distinct accounts'),
       ...searchedFields,
-      complete: z.boolean().meta({ description: 'false when there are more than this service keeps' }),
+      complete: field.boolean('false when there are more than this service keeps'),
     },
   ),
   missing: missingField,

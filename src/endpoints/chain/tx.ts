@@ -23,26 +23,7 @@ import { setNewest } from '../../lib/memory.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../../lib/units.ts';
 import { floorOf, notBelow } from '../fees/fields.ts';
-import {
-  addressField,
-  asOfBlock,
-  atField,
-  bigInteger,
-  chainSource,
-  countField,
-  countOrNull,
-  decimal,
-  EXAMPLE_CHAIN_SOURCE,
-  hashField,
-  hashParam,
-  integerOrNull,
-  objectField,
-  objectOrNull,
-  perGasField,
-  showPerGas,
-  textOrNull,
-  usdcField,
-} from '../fields.ts';
+import { asOfBlock, chainSource, EXAMPLE_CHAIN_SOURCE, field, hashParam, showPerGas } from '../fields.ts';
 import { liveOr } from '../freshness.ts';
 import type { Sources } from '../sources.ts';
 
@@ -53,18 +34,19 @@ import type { Sources } from '../sources.ts';
 
 /** One side of a swap. */
 const side = (description: string) =>
-  objectField(description, {
-    token: addressField('The token')
+  field.object(description, {
+    token: field
+      .address('The token')
       .nullable()
       .meta({
         description:
           `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows ` +
           'it',
       }),
-    symbol: textOrNull('As the contract says, not proof of anything'),
-    decimals: integerOrNull('null when unknown'),
-    amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
-    amountRaw: bigInteger('In base units'),
+    symbol: field.textOrNull('As the contract says, not proof of anything'),
+    decimals: field.integerOrNull('null when unknown'),
+    amount: field.decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
+    amountRaw: field.bigInteger('In base units'),
   });
 
 /** One exchange in one pool. */
@@ -73,35 +55,35 @@ const swapField = z.strictObject({
     .string()
     .regex(/^0x(?:[0-9a-f]{40}|[0-9a-f]{64})$/)
     .meta({ description: 'Address of the pool; its 32-byte id in Uniswap v4' }),
-  contract: addressField('Emitter of the log: the pool, or Uniswap v4’s pool manager'),
+  contract: field.address('Emitter of the log: the pool, or Uniswap v4’s pool manager'),
   family: z
     .enum(['v2', 'v3', 'v4'])
     .meta({ description: 'Of which Uniswap version the event is; Slipstream pools emit v3’s' }),
-  venue: textOrNull(
+  venue: field.textOrNull(
     'Where it was traded, for a collected pool or a known contract; null: anyone can make a contract that emits ' +
       'such events',
   ),
   sold: side('What the pool got'),
   bought: side('What the pool gave'),
-  logIndex: countField('Position of the log in its block'),
+  logIndex: field.count('Position of the log in its block'),
 });
 
 /** One movement of an ERC-20 token or of native USDC. */
 const transferField = z.strictObject({
-  token: addressField(`Emitter of the log; ${ARC_SYSTEM_ADDRESS} is Arc's native USDC (18 decimals)`),
-  symbol: textOrNull('As the contract says, not proof of anything; null when it says none'),
-  decimals: integerOrNull('null when the contract does not say'),
-  from: addressField('Sender; the zero address when minted'),
-  to: addressField('Recipient; the zero address when burned'),
-  amount: decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
-  amountRaw: bigInteger('In base units'),
-  logIndex: countField('Position of the log in its block'),
+  token: field.address(`Emitter of the log; ${ARC_SYSTEM_ADDRESS} is Arc's native USDC (18 decimals)`),
+  symbol: field.textOrNull('As the contract says, not proof of anything; null when it says none'),
+  decimals: field.integerOrNull('null when the contract does not say'),
+  from: field.address('Sender; the zero address when minted'),
+  to: field.address('Recipient; the zero address when burned'),
+  amount: field.decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
+  amountRaw: field.bigInteger('In base units'),
+  logIndex: field.count('Position of the log in its block'),
 });
 
-const pendingField = objectOrNull(
+const pendingField = field.objectOrNull(
   'While it is pending: since when it was seen, and what keeps it. null once it is mined',
   {
-    firstSeenAt: atField(
+    firstSeenAt: field.at(
       'When this process of the service was first asked about it while it was pending, since its start. It was sent ' +
         'earlier',
     ),
@@ -115,15 +97,16 @@ const pendingField = objectOrNull(
           'fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see ' +
           'unknownReason',
       }),
-    unknownReason: textOrNull('Why what keeps it is not known; null when it is'),
-    accountNonce: countOrNull(
+    unknownReason: field.textOrNull('Why what keeps it is not known; null when it is'),
+    accountNonce: field.countOrNull(
       'Nonce of the next transaction of the sender to be mined; the difference to its own is the gap',
     ),
-    nextBaseFee: perGasField('Base fee of the next block').nullable(),
-    floorGwei: decimal('In gwei')
+    nextBaseFee: field.perGas('Base fee of the next block').nullable(),
+    floorGwei: field
+      .decimal('In gwei')
       .nullable()
       .meta({ description: 'The lowest base fee of the chain, in gwei; null while unknown' }),
-    asOfBlock: countOrNull('The block at which this was read'),
+    asOfBlock: field.countOrNull('The block at which this was read'),
   },
 );
 
@@ -133,69 +116,72 @@ const MAX_TRANSFERS = 200;
 const MAX_SWAPS = 50;
 
 const txFields = z.strictObject({
-  hash: hashField('The transaction, in lower case'),
+  hash: field.hash('The transaction, in lower case'),
   status: z.enum(['pending', 'success', 'reverted']),
-  final: z.boolean().meta({
-    description:
-      'true once it is in a block; Arc’s blocks are final. false while pending: it may still succeed, revert, be ' +
+  final: field.boolean(
+    'true once it is in a block; Arc’s blocks are final. false while pending: it may still succeed, revert, be ' +
       'replaced or be dropped, so ask again before relying on it',
-  }),
-  block: integerOrNull('null while pending'),
-  at: atField('Time of the block').nullable().meta({ description: 'Unix seconds of the block; null while pending' }),
-  confirmations: countField('Blocks from its own to asOfBlock, both counted; 0 while pending. On Arc one is enough'),
-  from: addressField('Sender'),
-  to: addressField('Recipient').nullable().meta({ description: 'null when it creates a contract' }),
-  toLabel: textOrNull('Name of the recipient, where it is a contract that we know; null: unknown'),
-  contractCreated: addressField('The new contract').nullable().meta({ description: 'null when it created none' }),
+  ),
+  block: field.integerOrNull('null while pending'),
+  at: field.at('Time of the block').nullable().meta({ description: 'Unix seconds of the block; null while pending' }),
+  confirmations: field.count('Blocks from its own to asOfBlock, both counted; 0 while pending. On Arc one is enough'),
+  from: field.address('Sender'),
+  to: field.address('Recipient').nullable().meta({ description: 'null when it creates a contract' }),
+  toLabel: field.textOrNull('Name of the recipient, where it is a contract that we know; null: unknown'),
+  contractCreated: field.address('The new contract').nullable().meta({ description: 'null when it created none' }),
   kind: z.enum(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']).meta({
     description: 'No recipient; no input; input calls a transfer of ERC-20 or EIP-3009; anything else',
   }),
-  method: objectOrNull(
+  method: field.objectOrNull(
     'The function that it calls; null without one: it deploys, or has less than four bytes of input',
     {
       selector: z
         .string()
         .regex(/^0x[0-9a-f]{8}$/)
         .meta({ description: 'The first four bytes of its input' }),
-      name: textOrNull('Of the function; null for one that we do not know'),
-      signature: textOrNull(
+      name: field.textOrNull('Of the function; null for one that we do not know'),
+      signature: field.textOrNull(
         'Name and types of the function with this selector; a contract may give it another meaning',
       ),
     },
   ),
-  nonce: countField('Its number among the transactions of the sender, from 0'),
-  valueUsdc: usdcField('Native value sent along, in USDC, rounded to six decimals'),
-  valueWei: bigInteger('The same, exact, in 10^-18 USDC'),
-  gasLimit: countField('The most gas that it may use'),
-  gasUsed: integerOrNull('null while pending'),
-  maxFeePerGas: perGasField('The most that it pays for a unit of gas: its maximum, or its gas price'),
-  maxPriorityFeePerGas: perGasField('The tip that it offers')
+  nonce: field.count('Its number among the transactions of the sender, from 0'),
+  valueUsdc: field.usdc('Native value sent along, in USDC, rounded to six decimals'),
+  valueWei: field.bigInteger('The same, exact, in 10^-18 USDC'),
+  gasLimit: field.count('The most gas that it may use'),
+  gasUsed: field.integerOrNull('null while pending'),
+  maxFeePerGas: field.perGas('The most that it pays for a unit of gas: its maximum, or its gas price'),
+  maxPriorityFeePerGas: field
+    .perGas('The tip that it offers')
     .nullable()
     .meta({ description: 'The tip that it offers; null for one with a gas price in place of a maximum' }),
-  gasPrice: perGasField('Paid for a unit of gas: base fee and tip')
+  gasPrice: field
+    .perGas('Paid for a unit of gas: base fee and tip')
     .nullable()
     .meta({ description: 'Paid for a unit of gas: base fee and tip; null while pending' }),
-  tip: perGasField('The part of gasPrice above its block’s base fee')
+  tip: field
+    .perGas('The part of gasPrice above its block’s base fee')
     .nullable()
     .meta({ description: 'The part of gasPrice above its block’s base fee; null while pending' }),
-  feeUsdc: usdcField('Fee in USDC')
+  feeUsdc: field
+    .usdc('Fee in USDC')
     .nullable()
     .meta({ description: 'Gas used at its price in USDC, rounded up to six decimals; null while pending' }),
-  feeWei: bigInteger('The same, exact, in 10^-18 USDC').nullable(),
+  feeWei: field.bigInteger('The same, exact, in 10^-18 USDC').nullable(),
   transfers: z.array(transferField).meta({
     description:
       "Every ERC-20 movement, each once: where Arc logs one USDC movement twice, the token's own log is listed. " +
       'ERC-721 is left out',
   }),
-  transfersTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_TRANSFERS} listed` }),
+  transfersTruncated: field.boolean(`true when there are more than the ${MAX_TRANSFERS} listed`),
   swaps: z.array(swapField).meta({
     description:
       `Exchanges in pools, by their Swap events (Uniswap v2, v3, v4 and alike). A token of ${ARC_SYSTEM_ADDRESS} is ` +
       'native USDC',
   }),
-  swapsTruncated: z.boolean().meta({ description: `true when there are more than the ${MAX_SWAPS} listed` }),
+  swapsTruncated: field.boolean(`true when there are more than the ${MAX_SWAPS} listed`),
   pending: pendingField,
-  explorerUrl: textOrNull('The transaction at the chain’s explorer; null without one'),
+  explorerUrl: field.textOrNull('The transaction at the chain’s explorer; null without one'),
   asOfBlock,
   source: sourceSchema,
 });

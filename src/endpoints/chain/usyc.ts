@@ -5,20 +5,7 @@ import { type Round, type Rounds, readOracle } from '../../chain/oracle.ts';
 import { Unavailable } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatUnits } from '../../lib/units.ts';
-import {
-  addressField,
-  asOfBlock,
-  atField,
-  bigInteger,
-  chainSource,
-  DAY_SECONDS,
-  decimal,
-  EXAMPLE_CHAIN_SOURCE,
-  listField,
-  objectField,
-  percentField,
-  percentOf,
-} from '../fields.ts';
+import { asOfBlock, chainSource, DAY_SECONDS, EXAMPLE_CHAIN_SOURCE, field, percentOf } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
 // The price of USYC by its oracle on the chain: the last round, the supply, and the growth that past rounds show.
@@ -28,35 +15,38 @@ const MAX_ROUNDS = 35;
 const [WEEK_DAYS, MONTH_DAYS] = [7, 30];
 
 const growthField = (days: number) =>
-  percentField(
-    `A year's growth at the pace from the newest round at least ${days} days older than the last one: (last / ` +
-      'earlier)^(365 / days between the two) - 1; null when the history is too short',
-  ).nullable();
+  field
+    .percent(
+      `A year's growth at the pace from the newest round at least ${days} days older than the last one: (last / ` +
+        'earlier)^(365 / days between the two) - 1; null when the history is too short',
+    )
+    .nullable();
 
-const oldGrowth = percentField('The same, under its old name').nullable();
+const oldGrowth = field.percent('The same, under its old name').nullable();
 
-const roundField = bigInteger("The oracle's round id; behind a proxy it holds the phase in its upper bits");
+const roundField = field.bigInteger("The oracle's round id; behind a proxy it holds the phase in its upper bits");
 
 const result = z.strictObject({
-  priceUsd: decimal('USD for one whole USYC, as the oracle published it last'),
+  priceUsd: field.decimal('USD for one whole USYC, as the oracle published it last'),
   round: roundField,
-  updatedAt: atField('When it was published: about once a business day in the US'),
-  growth: objectField('How fast the price rises, by past rounds; no promise', {
+  updatedAt: field.at('When it was published: about once a business day in the US'),
+  growth: field.object('How fast the price rises, by past rounds; no promise', {
     annualised7dPercent: growthField(WEEK_DAYS),
     annualised30dPercent: growthField(MONTH_DAYS),
     annualised7d: oldGrowth,
     annualised30d: oldGrowth,
   }),
-  supplyOnChain: decimal('Total supply of the token on this chain alone')
+  supplyOnChain: field
+    .decimal('Total supply of the token on this chain alone')
     .nullable()
     .meta({ description: 'Total supply on this chain alone, in whole tokens; null when the token does not answer' }),
   supplyUnit: z.literal('USYC').meta({ description: 'The unit of the supply' }),
-  history: listField(`At most ${MAX_ROUNDS} rounds, newest first, the last price included`, {
+  history: field.list(`At most ${MAX_ROUNDS} rounds, newest first, the last price included`, {
     round: roundField,
-    at: atField('When it was published'),
-    usd: decimal('The price then'),
+    at: field.at('When it was published'),
+    usd: field.decimal('The price then'),
   }),
-  contracts: objectField('What was read', { token: addressField('USYC'), oracle: addressField('Its price oracle') }),
+  contracts: field.object('What was read', { token: field.address('USYC'), oracle: field.address('Its price oracle') }),
   asOfBlock,
   source: sourceSchema,
 });

@@ -9,23 +9,14 @@ import { AppError, UpstreamFailed } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatNative, formatUnits, NATIVE_DECIMALS, USDC_DECIMALS } from '../../lib/units.ts';
 import {
-  addressField,
   addressParam,
   asOfBlock,
-  atField,
-  bigInteger,
   chainSource,
-  countField,
-  decimal,
   EXAMPLE_CHAIN_SOURCE,
-  integerOrNull,
-  listField,
+  field,
   type Missing,
   missingField,
   missingWhen,
-  objectOrNull,
-  textOrNull,
-  usdcField,
 } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
@@ -54,20 +45,23 @@ type TokenSources = Pick<Sources, 'collected' | 'usdc' | 'projectToken' | 'usyc'
 /** Bounds the calls of a request: an operator's watch list may be long, though usual ones have some five tokens. */
 const MAX_TOKENS = 50;
 
-const balancesField = listField(
+const balancesField = field.list(
   `USDC first, then the project’s token, USYC and the other tokens that this service watches; ${MAX_TOKENS} at ` +
     'most in all',
   {
-    address: addressField('Contract of the token'),
-    symbol: textOrNull('As the contract says, else as this service lists it'),
-    decimals: integerOrNull('null when the contract does not say'),
-    balance: decimal('In whole tokens')
+    address: field.address('Contract of the token'),
+    symbol: field.textOrNull('As the contract says, else as this service lists it'),
+    decimals: field.integerOrNull('null when the contract does not say'),
+    balance: field
+      .decimal('In whole tokens')
       .nullable()
       .meta({ description: 'In whole tokens; null without decimals, or when the contract does not answer' }),
-    balanceRaw: bigInteger('In base units')
+    balanceRaw: field
+      .bigInteger('In base units')
       .nullable()
       .meta({ description: 'In base units; null when the contract does not answer' }),
-    lastMovedAt: atField('The newest collected transfer that moved it to or from the account')
+    lastMovedAt: field
+      .at('The newest collected transfer that moved it to or from the account')
       .nullable()
       .meta({
         description:
@@ -79,30 +73,33 @@ const balancesField = listField(
 );
 
 const result = z.strictObject({
-  address: addressField('The account, in lower case'),
+  address: field.address('The account, in lower case'),
   type: z.enum(['wallet', 'contract']).meta({
     description: 'contract when it has code; a wallet that delegates by EIP-7702 (23 bytes of code) stays a wallet',
   }),
-  usdc: usdcField('Balance through the ERC-20 face of USDC (6 decimals)'),
-  nativeUsdc: decimal(
+  usdc: field.usdc('Balance through the ERC-20 face of USDC (6 decimals)'),
+  nativeUsdc: field.decimal(
     'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the ' +
       'same money as `usdc`: never add both; `note` says so, or that this chain keeps them apart',
   ),
-  projectToken: objectOrNull("Balance of this service's project token; null when none is configured", {
-    address: addressField('Contract of the token'),
-    symbol: textOrNull('As the contract says; null when it says none'),
-    balance: decimal('In whole tokens').nullable().meta({ description: 'null when the contract does not answer' }),
+  projectToken: field.objectOrNull("Balance of this service's project token; null when none is configured", {
+    address: field.address('Contract of the token'),
+    symbol: field.textOrNull('As the contract says; null when it says none'),
+    balance: field
+      .decimal('In whole tokens')
+      .nullable()
+      .meta({ description: 'null when the contract does not answer' }),
   }),
-  note: z.string().meta({ description: 'How usdc and nativeUsdc are related, for a reader without this schema' }),
+  note: field.text('How usdc and nativeUsdc are related, for a reader without this schema'),
   balances: balancesField,
-  transactionsSent: countField('The account nonce: transactions sent by a wallet, or contracts created by a contract'),
-  nonce: countField('The same, under its own name: the nonce of its next transaction'),
-  isContract: z.boolean().meta({ description: 'Whether `type` is contract' }),
-  codeBytes: countField('Length of its code'),
+  transactionsSent: field.count('The account nonce: transactions sent by a wallet, or contracts created by a contract'),
+  nonce: field.count('The same, under its own name: the nonce of its next transaction'),
+  isContract: field.boolean('Whether `type` is contract'),
+  codeBytes: field.count('Length of its code'),
   label: labelField,
   proxy: proxyField,
   creation: creationField,
-  activity: objectOrNull(
+  activity: field.objectOrNull(
     'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected ' +
       'blocks; first and last are null without one. Transfers that another contract makes are not among them: for ' +
       'the watched tokens see lastMovedAt',
@@ -110,11 +107,10 @@ const result = z.strictObject({
       first: placeField('Its first transaction in those blocks').nullable(),
       last: placeField('Its newest transaction in those blocks').nullable(),
       ...searchedFields,
-      complete: z.boolean().meta({
-        description:
-          'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more ' +
+      complete: field.boolean(
+        'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more ' +
           'accounts were active in an hour than this service keeps',
-      }),
+      ),
     },
   ),
   missing: missingField,

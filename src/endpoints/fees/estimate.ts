@@ -9,18 +9,7 @@ import { secondsSince } from '../../lib/clock.ts';
 import { countOf, type Histogram, percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
-import {
-  asOfBlock,
-  bigInteger,
-  chainSource,
-  countField,
-  decimal,
-  detailField,
-  EXAMPLE_CHAIN_SOURCE,
-  objectField,
-  paidDetail,
-  usdcField,
-} from '../fields.ts';
+import { asOfBlock, chainSource, detailField, EXAMPLE_CHAIN_SOURCE, field, paidDetail } from '../fields.ts';
 import { type Collected, liveOrCollected, provenance } from '../freshness.ts';
 import type { Sources } from '../sources.ts';
 import { costOfGas, floorOf, nextFeeOf, notBelow } from './fields.ts';
@@ -42,27 +31,27 @@ const params = z.object({
 
 const current = {
   gas: z.int().positive().meta({ description: 'The gas that was priced' }),
-  baseFeeGwei: decimal('Base fee of the newest block in gwei, exact'),
-  costUsdc: usdcField('That gas at that base fee in USDC, rounded up to six decimals; a priority fee comes on top'),
-  costWei: bigInteger('The same, exact, in 10^-18 USDC'),
+  baseFeeGwei: field.decimal('Base fee of the newest block in gwei, exact'),
+  costUsdc: field.usdc('That gas at that base fee in USDC, rounded up to six decimals; a priority fee comes on top'),
+  costWei: field.bigInteger('The same, exact, in 10^-18 USDC'),
 };
 
-const ageSeconds = countField(
+const ageSeconds = field.count(
   'Time since that block by our clock, never negative. While the chain is away the newest collected block is ' +
     'priced, as long as it is at most ten minutes old',
 );
 
-const lastHour = objectField('Base fees of the blocks of the last hour', {
+const lastHour = field.object('Base fees of the blocks of the last hour', {
   blocks: z.int().positive().meta({ description: 'How many blocks the percentiles are taken over' }),
-  seconds: countField(
+  seconds: field.count(
     'How much time they cover; less than 3600 on a young chain, and while neither the chain nor the collector ' +
       'has the whole hour',
   ),
   percentiles: z.array(
     z.strictObject({
       percentile: z.int(),
-      baseFeeGwei: decimal('Base fee in gwei that this share of the blocks did not exceed'),
-      costUsdc: usdcField('The gas at that base fee in USDC, rounded up to six decimals'),
+      baseFeeGwei: field.decimal('Base fee in gwei that this share of the blocks did not exceed'),
+      costUsdc: field.usdc('The gas at that base fee in USDC, rounded up to six decimals'),
     }),
   ),
 });
@@ -90,12 +79,12 @@ export const feesEstimatePaid = defineEndpoint({
   params,
   result: z.strictObject({
     ...current,
-    nextBaseFeeGwei: decimal('Base fee of the next block in gwei'),
-    costNextUsdc: usdcField('The gas at the next base fee in USDC, rounded up to six decimals'),
-    costNextWei: bigInteger('The same, exact, in 10^-18 USDC'),
-    nextBaseFeeExact: z.boolean().meta({
-      description: "true: the newest header announces it (as Arc's do); false: computed by EIP-1559's rule",
-    }),
+    nextBaseFeeGwei: field.decimal('Base fee of the next block in gwei'),
+    costNextUsdc: field.usdc('The gas at the next base fee in USDC, rounded up to six decimals'),
+    costNextWei: field.bigInteger('The same, exact, in 10^-18 USDC'),
+    nextBaseFeeExact: field.boolean(
+      "true: the newest header announces it (as Arc's do); false: computed by EIP-1559's rule",
+    ),
     lastHour,
     asOfBlock,
     ageSeconds,

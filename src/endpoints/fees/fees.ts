@@ -4,18 +4,7 @@ import type { LatestFee } from '../../collector/store/fees.ts';
 import { percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
-import {
-  atField,
-  DAY_SECONDS,
-  decimal,
-  detailField,
-  listField,
-  objectField,
-  paidDetail,
-  percentField,
-  percentOf,
-  usdcField,
-} from '../fields.ts';
+import { DAY_SECONDS, detailField, field, paidDetail, percentOf } from '../fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -61,39 +50,39 @@ const DETAIL = paidDetail(
 const result = z.strictObject({
   baseFee,
   nextBaseFee,
-  floorGwei: decimal('In gwei').nullable().meta({
+  floorGwei: field.decimal('In gwei').nullable().meta({
     description: "The chain's lowest base fee in gwei: the lowest of the last 24 hours, unless the operator states it",
   }),
-  aboveFloorGwei: decimal('In gwei')
+  aboveFloorGwei: field
+    .decimal('In gwei')
     .nullable()
     .meta({ description: 'How far the base fee lies above the floor, in gwei; 0: at the floor' }),
-  aboveFloorPercent: percentField('The same of the floor').nullable(),
+  aboveFloorPercent: field.percent('The same of the floor').nullable(),
   suggested: suggestedFees,
-  transferCostUsdc: objectField(
+  transferCostUsdc: field.object(
     'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and ' +
       'with the normal one of `suggested` (null without one)',
     {
-      native: usdcField('A native transfer, without a tip'),
-      erc20: usdcField('A token transfer, without a tip'),
-      nativeWithTip: usdcField('A native transfer with the tip').nullable(),
-      erc20WithTip: usdcField('A token transfer with the tip').nullable(),
+      native: field.usdc('A native transfer, without a tip'),
+      erc20: field.usdc('A token transfer, without a tip'),
+      nativeWithTip: field.usdc('A native transfer with the tip').nullable(),
+      erc20WithTip: field.usdc('A token transfer with the tip').nullable(),
     },
   ),
-  transferGas: objectField('The gas behind those costs', {
+  transferGas: field.object('The gas behind those costs', {
     native: z.int().positive().meta({ description: 'Gas of a native transfer' }),
     erc20: z.int().positive().meta({ description: 'Gas of a token transfer' }),
-    erc20Measured: z.boolean().meta({
-      description:
-        'true: the median of the last 24 hours; false: what a USDC transfer usually takes, as none was measured',
-    }),
+    erc20Measured: field.boolean(
+      'true: the median of the last 24 hours; false: what a USDC transfer usually takes, as none was measured',
+    ),
   }),
-  hours: listField(
+  hours: field.list(
     'The last 24 hours of the clock, oldest first, the current one included; hours without data are left out',
     {
-      at: atField('Beginning of the hour'),
-      minGwei: decimal('Lowest base fee in gwei'),
-      avgGwei: decimal('Mean over the blocks in gwei'),
-      maxGwei: decimal('Highest base fee in gwei'),
+      at: field.at('Beginning of the hour'),
+      minGwei: field.decimal('Lowest base fee in gwei'),
+      avgGwei: field.decimal('Mean over the blocks in gwei'),
+      maxGwei: field.decimal('Highest base fee in gwei'),
       ...utilisation('Mean share of the gas limit that blocks used'),
     },
   ),

@@ -4,16 +4,7 @@ import type { CostReads } from '../../collector/store/costs.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import {
-  bigInteger,
-  countField,
-  DAY_SECONDS,
-  decimal,
-  objectField,
-  objectOrNull,
-  perGasField,
-  showPerGas,
-} from '../fields.ts';
+import { DAY_SECONDS, field, showPerGas } from '../fields.ts';
 import type { Collected } from '../freshness.ts';
 
 // What the three routes about fees share:
@@ -21,20 +12,20 @@ import type { Collected } from '../freshness.ts';
 // 2. what a wallet should offer for its transaction to be mined;
 // 3. how full blocks are.
 
-export const baseFee = objectField('Base fee of the newest collected block', {
-  wei: bigInteger('In wei'),
-  gwei: decimal('In gwei, exact'),
-  block: countField('The block that has it'),
+export const baseFee = field.object('Base fee of the newest collected block', {
+  wei: field.bigInteger('In wei'),
+  gwei: field.decimal('In gwei, exact'),
+  block: field.count('The block that has it'),
 });
 
 export function showBaseFee({ baseFee: fee, number }: LatestFee): z.output<typeof baseFee> {
   return { wei: fee.toString(), gwei: formatGwei(fee), block: number };
 }
 
-export const nextBaseFee = objectOrNull('Base fee of the block after that one; null while unknown', {
-  wei: bigInteger('In wei'),
-  gwei: decimal('In gwei'),
-  exact: z.boolean().meta({ description: "true: the block announces it (as Arc's do); false: EIP-1559's rule" }),
+export const nextBaseFee = field.objectOrNull('Base fee of the block after that one; null while unknown', {
+  wei: field.bigInteger('In wei'),
+  gwei: field.decimal('In gwei'),
+  exact: field.boolean("true: the block announces it (as Arc's do); false: EIP-1559's rule"),
 });
 
 export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.output<typeof nextBaseFee> {
@@ -86,15 +77,15 @@ const SPEEDS = {
 } as const;
 
 const speed = (name: string, { percentile, headroom }: (typeof SPEEDS)[keyof typeof SPEEDS]) =>
-  objectField(`For a ${name} transaction`, {
-    maxFeePerGas: perGasField(
+  field.object(`For a ${name} transaction`, {
+    maxFeePerGas: field.perGas(
       `${Number(headroom) / 100} times the next base fee, and the tip; what is not needed is not paid`,
     ),
-    maxPriorityFeePerGas: perGasField(`The tip: ${percentile} % of the transactions paid no more`),
+    maxPriorityFeePerGas: field.perGas(`The tip: ${percentile} % of the transactions paid no more`),
   });
 
 /** What a wallet writes into a transaction of type 2. */
-export const suggestedFees = objectOrNull(
+export const suggestedFees = field.objectOrNull(
   'Fields of a transaction of type 2, by the tips that were paid; null while the next base fee is unknown or no ' +
     'tip was measured',
   {

@@ -7,18 +7,7 @@ import type { ChainReads } from '../../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import {
-  atField,
-  countField,
-  countOrNull,
-  DAY_SECONDS,
-  decimal,
-  listField,
-  numberOrNull,
-  objectField,
-  objectOrNull,
-  usdcField,
-} from '../fields.ts';
+import { DAY_SECONDS, field } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from '../freshness.ts';
 import {
   baseFee,
@@ -43,19 +32,21 @@ const KINDS: readonly OperationKind[] = ['nativeTransfer', 'tokenTransfer', 'con
 /** Fees are collected in 10^-9 USDC. */
 const FEE_DECIMALS = 9;
 
-const operations = listField(
+const operations = field.list(
   'Transactions of the last 24 hours by what they do; figures are null where none was measured',
   {
     type: z.enum(['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy']),
-    gas: countOrNull('Median gas used, to three digits'),
-    costUsdc: usdcField('In USDC')
+    gas: field.countOrNull('Median gas used, to three digits'),
+    costUsdc: field
+      .usdc('In USDC')
       .nullable()
       .meta({ description: 'That gas at the base fee of now, rounded up; a priority fee comes on top' }),
-    p50Usdc: usdcField('In USDC')
+    p50Usdc: field
+      .usdc('In USDC')
       .nullable()
       .meta({ description: 'Median of the fees paid, priority fee included, to three digits' }),
-    p95Usdc: usdcField('In USDC').nullable().meta({ description: '95 % paid no more' }),
-    samples: countField('Transactions measured'),
+    p95Usdc: field.usdc('In USDC').nullable().meta({ description: '95 % paid no more' }),
+    samples: field.count('Transactions measured'),
   },
 );
 
@@ -87,17 +78,17 @@ const EXAMPLE_OPERATIONS: z.output<typeof operations> = [
   { type: 'deploy', gas: 1_840_000, costUsdc: '0.03704', p50Usdc: '0.0371', p95Usdc: '0.0998', samples: 214 },
 ];
 
-const trend = objectField('The last two hours in steps of five minutes, oldest first, the current step included', {
+const trend = field.object('The last two hours in steps of five minutes, oldest first, the current step included', {
   points: z.array(
     z.strictObject({
-      at: atField('Beginning of five minutes'),
+      at: field.at('Beginning of five minutes'),
       ...utilisation('Mean share of the gas limit that their blocks used'),
     }),
   ),
-  slopeSharePerHour: numberOrNull(
+  slopeSharePerHour: field.numberOrNull(
     'Change of the share an hour, by least squares over the points; null with fewer than two',
   ),
-  slopePerHour: numberOrNull('The same, under its old name'),
+  slopePerHour: field.numberOrNull('The same, under its old name'),
 });
 
 const EXAMPLE_TREND = {
@@ -113,24 +104,24 @@ const result = z.strictObject({
   now: baseFee,
   next: nextBaseFee,
   suggested: suggestedFees,
-  band24h: objectOrNull('Base fees of the last 24 hours in gwei; null before the first block', {
-    minGwei: decimal('Lowest'),
-    p5Gwei: decimal('5 % of the blocks had no more'),
-    medianGwei: decimal('Half of the blocks had no more'),
-    p95Gwei: decimal('95 % of the blocks had no more'),
-    maxGwei: decimal('Highest'),
+  band24h: field.objectOrNull('Base fees of the last 24 hours in gwei; null before the first block', {
+    minGwei: field.decimal('Lowest'),
+    p5Gwei: field.decimal('5 % of the blocks had no more'),
+    medianGwei: field.decimal('Half of the blocks had no more'),
+    p95Gwei: field.decimal('95 % of the blocks had no more'),
+    maxGwei: field.decimal('Highest'),
     blocks: z.int().positive().meta({ description: 'Over how many blocks; a day of Arc has about 172,800' }),
   }),
   utilisationTrend: trend,
-  outlook: listField(
+  outlook: field.list(
     `Base fees in gwei after ${HORIZON_MINUTES.join(', ')} minutes: the chain's own fee rule run forward from ` +
       "the next block's fee, with the mean use of gas that periods of that length had over the last 24 hours. " +
       'Horizons of which no whole period was collected are left out',
     {
       horizonSeconds: z.int().positive(),
-      lowGwei: decimal('If blocks are used as in the calmest 5 % of such periods'),
-      expectedGwei: decimal('If blocks are used as in the median period'),
-      highGwei: decimal('If blocks are used as in the busiest 5 % of such periods'),
+      lowGwei: field.decimal('If blocks are used as in the calmest 5 % of such periods'),
+      expectedGwei: field.decimal('If blocks are used as in the median period'),
+      highGwei: field.decimal('If blocks are used as in the busiest 5 % of such periods'),
     },
   ),
   rule: z

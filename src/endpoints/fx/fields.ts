@@ -10,18 +10,7 @@ import type {
 } from '../../collector/store/trades.ts';
 import { BadParameter } from '../../errors.ts';
 import { divide, formatDecimal, formatUnits, formatUsdc, USDC_DECIMALS } from '../../lib/units.ts';
-import {
-  addressField,
-  atField,
-  countField,
-  decimal,
-  hashField,
-  listField,
-  numberOrNull,
-  objectField,
-  objectOrNull,
-  usdcField,
-} from '../fields.ts';
+import { field } from '../fields.ts';
 import type { CollectedSettings, WatchedToken } from '../sources.ts';
 
 // What executed trades of a watched token say, for `/fx`, `/market/prices` and `chain/token`:
@@ -42,33 +31,35 @@ export const fxParams = z.object({
     }),
 });
 
-export const rate = decimal('USDC for one whole token, rounded once to at least 8 decimals and 8 significant digits');
+export const rate = field.decimal(
+  'USDC for one whole token, rounded once to at least 8 decimals and 8 significant digits',
+);
 
-export const lastTrade = objectOrNull('The newest executed trade that counts; null when none is stored', {
+export const lastTrade = field.objectOrNull('The newest executed trade that counts; null when none is stored', {
   rate,
-  at: atField('Time of its block'),
+  at: field.at('Time of its block'),
   block: z.int().nonnegative(),
-  transaction: hashField('The transaction that traded'),
+  transaction: field.hash('The transaction that traded'),
 });
 
 const nullableRate = (description: string) =>
   rate.nullable().meta({ description: `${description}; null without a trade` });
 
-export const windowField = objectField('Executed trades of the window', {
+export const windowField = field.object('Executed trades of the window', {
   minutes: z.int().positive(),
-  trades: countField('Trades that count'),
-  excluded: countField('Trades left out: dust, and rates too far from the running median of their neighbours'),
-  volumeBase: decimal('Sum in whole base tokens'),
-  volumeUsdc: usdcField('Sum in USDC'),
+  trades: field.count('Trades that count'),
+  excluded: field.count('Trades left out: dust, and rates too far from the running median of their neighbours'),
+  volumeBase: field.decimal('Sum in whole base tokens'),
+  volumeUsdc: field.usdc('Sum in USDC'),
   vwap: nullableRate('Volume-weighted rate: all USDC by all base tokens'),
   low: nullableRate('Lowest rate of a trade'),
   high: nullableRate('Highest rate of a trade'),
-  complete: z.boolean().meta({ description: 'Whether every block of the window was searched for trades' }),
+  complete: field.boolean('Whether every block of the window was searched for trades'),
 });
 
 export const fxUnits = {
-  rateUnit: z.string().meta({ description: 'The unit of every rate here: USDC for one whole base token' }),
-  baseUnit: z.string().meta({ description: 'The unit of base amounts: whole base tokens' }),
+  rateUnit: field.text('The unit of every rate here: USDC for one whole base token'),
+  baseUnit: field.text('The unit of base amounts: whole base tokens'),
 };
 
 export const unitsOf = (symbol: string) => ({ rateUnit: `USDC/${symbol}`, baseUnit: symbol });
@@ -91,9 +82,9 @@ export const EXAMPLE_FX = {
 };
 
 const side = (what: string, against: string) =>
-  objectField(what, {
-    trades: countField('Measured trades: those before which their pool was seen'),
-    costBps: numberOrNull(
+  field.object(what, {
+    trades: field.count('Measured trades: those before which their pool was seen'),
+    costBps: field.numberOrNull(
       `How much ${against} than at the price of the same pool right before each trade, in hundredths of a ` +
         "percent, by volume: the pool's fee and the price that the trade itself moved. The market's own movement " +
         'is not in it. null without a measured trade',
@@ -105,22 +96,22 @@ export const sideCosts = {
   sells: side('Trades that sold the token for USDC', 'less USDC they got'),
 };
 
-export const poolsField = listField('Each pool in which the token was traded, largest volume first, with its depth', {
+export const poolsField = field.list('Each pool in which the token was traded, largest volume first, with its depth', {
   id: z
     .string()
     .regex(/^0x([0-9a-f]{40}|[0-9a-f]{64})$/)
     .meta({ description: 'The pool: its address, or its id in Uniswap v4' }),
-  venue: z.string().meta({ description: 'The place of trade' }),
-  address: addressField('The contract that executed'),
+  venue: field.text('The place of trade'),
+  address: field.address('The contract that executed'),
   trades: z.int().positive(),
-  volumeUsdc: usdcField('In USDC'),
+  volumeUsdc: field.usdc('In USDC'),
   volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
-  state: objectOrNull('The pool now; null when its events do not say it', {
+  state: field.objectOrNull('The pool now; null when its events do not say it', {
     rate: rate.meta({
       description: 'USDC for one whole token at which the pool stood after its newest trade, without its fee',
     }),
-    at: atField('Time of that trade'),
-    depth10BpsUsdc: usdcField('In USDC').meta({
+    at: field.at('Time of that trade'),
+    depth10BpsUsdc: field.usdc('In USDC').meta({
       description:
         'USDC that moves the pool’s rate by 0.1 %, by its reserves or by its liquidity at that rate; what lies ' +
         'further from the rate is not known',

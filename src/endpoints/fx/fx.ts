@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/costs.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { addressField, detailField, listField, numberOrNull, paidDetail, usdcField } from '../fields.ts';
+import { detailField, field, paidDetail } from '../fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -42,7 +42,7 @@ const E9 = 1_000_000_000n;
 /** Size classes in USDC: from a card payment to a treasury transfer. */
 const BOUNDS = [100n, 1000n, 10_000n, 100_000n].map((usdc) => usdc * E9);
 
-const deviation = numberOrNull(
+const deviation = field.numberOrNull(
   "How far these trades were from the window's volume-weighted rate, in hundredths of a percent: the sum of |USDC " +
     "moved - base moved x vwap| by the sum of base moved x vwap. It grows with the market's own movement within the " +
     'window',
@@ -53,9 +53,10 @@ const result = z.strictObject({
   ...fxUnits,
   last: lastTrade,
   window: windowField,
-  sizes: listField('Rate and cost by the size of the trade', {
-    fromUsdc: usdcField('Trades of at least so much USDC'),
-    toUsdc: usdcField('and of less than this')
+  sizes: field.list('Rate and cost by the size of the trade', {
+    fromUsdc: field.usdc('Trades of at least so much USDC'),
+    toUsdc: field
+      .usdc('and of less than this')
       .nullable()
       .meta({ description: 'and of less than this; null: no bound' }),
     trades: z.int().nonnegative(),
@@ -66,11 +67,11 @@ const result = z.strictObject({
       description: 'The same as deviationFromVwapBps, under its old name. It is no cost: see buys and sells',
     }),
   }),
-  venues: listField('Where the volume was traded, largest first', {
-    name: z.string().meta({ description: 'The place of trade' }),
-    address: addressField('The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools'),
+  venues: field.list('Where the volume was traded, largest first', {
+    name: field.text('The place of trade'),
+    address: field.address('The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools'),
     trades: z.int().positive(),
-    volumeUsdc: usdcField('In USDC'),
+    volumeUsdc: field.usdc('In USDC'),
     volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
     share: z.number().meta({ description: 'The same, under its old name' }),
   }),

@@ -3,7 +3,7 @@ import { type Source, sourceSchema } from '../../lib/service.ts';
 import type { Dependents } from '../../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
-import { countField, countOrNull, listField, objectOrNull, textOrNull } from '../fields.ts';
+import { field } from '../fields.ts';
 
 // What the three routes about packages share: names, dependents, advisories, and where all of it was read.
 
@@ -25,19 +25,19 @@ export function rangesField(description: string) {
   return z.record(z.string(), z.string()).meta({ description });
 }
 
-export const projectUrlsField = listField('Web pages that its author names, at most 20', {
+export const projectUrlsField = field.list('Web pages that its author names, at most 20', {
   label: z.string(),
   url: z.string(),
 });
 
 const count = z.int().nonnegative();
 
-export const dependentsField = objectOrNull(
+export const dependentsField = field.objectOrNull(
   'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not ' +
     'this version yet, or see `missing`',
   {
-    direct: countField('That name it themselves'),
-    indirect: countField('That need it through another package'),
+    direct: field.count('That name it themselves'),
+    indirect: field.count('That need it through another package'),
     total: count,
   },
 );
@@ -49,16 +49,16 @@ export function shownDependents(found: Dependents | null) {
 /** More than any release of use has. */
 const MAX_ADVISORIES = 100;
 
-export const advisoryCountField = countOrNull(
+export const advisoryCountField = field.countOrNull(
   `How many advisories there are; at most ${MAX_ADVISORIES} are listed. null: unknown`,
 );
 
 export const advisoryNames = {
-  id: z.string().meta({ description: "GitHub's id where there is one, else the CVE number, else another database's" }),
+  id: field.text("GitHub's id where there is one, else the CVE number, else another database's"),
   aliases: z.array(z.string()).meta({
     description: 'All other ids of the same vulnerability, which is listed once even when several databases have it',
   }),
-  summary: textOrNull('null when no database gives one'),
+  summary: field.textOrNull('null when no database gives one'),
 };
 
 export const severityField = z.strictObject({
@@ -68,14 +68,12 @@ export const severityField = z.strictObject({
   score: z.number().min(0).max(10).nullable().meta({
     description: 'Of the vector: the base score of CVSS v3, the one score of v4; null: no usable vector',
   }),
-  vector: textOrNull('CVSS v4 where there is one, else v3'),
+  vector: field.textOrNull('CVSS v4 where there is one, else v3'),
 });
 
-export const maliciousField = z
-  .boolean()
-  .meta({ description: 'The package was made to harm: remove it; no version of it is safe' });
+export const maliciousField = field.boolean('The package was made to harm: remove it; no version of it is safe');
 
-export const advisoryUrlField = z.string().meta({ description: 'Page with text and references' });
+export const advisoryUrlField = field.text('Page with text and references');
 
 /** An advisory against the one release that an answer is about. */
 export const releaseAdvisory = z.strictObject({

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { NotFound } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { atField, countOrNull, gatherParts, missingField, objectOrNull, textOrNull } from '../fields.ts';
+import { field, gatherParts, missingField } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
   advisoryCountField,
@@ -24,10 +24,12 @@ import {
 
 const result = z.strictObject({
   name: z.string(),
-  version: z.string().meta({ description: "What the registry's `latest` tag points at; may be a prerelease" }),
-  publishedAt: atField('When that version was published').nullable(),
-  licence: textOrNull('SPDX expression where the author wrote one; alternatives of old packages are joined with OR'),
-  weeklyDownloads: countOrNull(
+  version: field.text("What the registry's `latest` tag points at; may be a prerelease"),
+  publishedAt: field.at('When that version was published').nullable(),
+  licence: field.textOrNull(
+    'SPDX expression where the author wrote one; alternatives of old packages are joined with OR',
+  ),
+  weeklyDownloads: field.countOrNull(
     'Over the last seven days that npm has counted; null when its downloads API counts none, or see `missing`',
   ),
   dependencies: rangesField('What it needs at run time'),
@@ -35,19 +37,19 @@ const result = z.strictObject({
   engines: rangesField('Versions of node and others that it states')
     .nullable()
     .meta({ description: 'null: it states none' }),
-  deprecated: textOrNull('The message with which the version was deprecated; null: it is not'),
-  description: textOrNull('One line of the author'),
-  homepage: textOrNull('As the author wrote it'),
-  repository: textOrNull('Address of the source code, as the author wrote it'),
+  deprecated: field.textOrNull('The message with which the version was deprecated; null: it is not'),
+  description: field.textOrNull('One line of the author'),
+  homepage: field.textOrNull('As the author wrote it'),
+  repository: field.textOrNull('Address of the source code, as the author wrote it'),
   projectUrls: projectUrlsField,
-  unpackedSizeBytes: countOrNull('Of all its files; null: not measured'),
+  unpackedSizeBytes: field.countOrNull('Of all its files; null: not measured'),
   fileCount: z.int().nonnegative().nullable(),
-  integrity: textOrNull('Subresource Integrity of the tarball'),
-  provenance: objectOrNull(
+  integrity: field.textOrNull('Subresource Integrity of the tarball'),
+  provenance: field.objectOrNull(
     "The registry's attestation of how this version was built, not verified here; null: it has none",
     {
-      predicateType: z.string().meta({ description: 'What is attested, for example SLSA provenance' }),
-      url: z.string().meta({ description: 'The attestation, for a verifier' }),
+      predicateType: field.text('What is attested, for example SLSA provenance'),
+      url: field.text('The attestation, for a verifier'),
     },
   ),
   advisories: z.array(releaseAdvisory).nullable().meta({

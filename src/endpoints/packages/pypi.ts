@@ -5,7 +5,7 @@ import { sourceSchema } from '../../lib/service.ts';
 import { normalisePypiName } from '../../upstream/packages/ecosystems.ts';
 import type { OsvAnswer } from '../../upstream/packages/osv.ts';
 import { MAX_FILES, type PypiAdvisory } from '../../upstream/packages/pypi.ts';
-import { atField, countField, gatherParts, listField, missingField, objectOrNull, textOrNull } from '../fields.ts';
+import { field, gatherParts, missingField } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
   advisoryUrl,
@@ -29,55 +29,56 @@ const count = z.int().nonnegative();
 const dependencyField = z.strictObject({
   name: z.string(),
   extras: z.array(z.string()).meta({ description: 'Extras asked of the dependency, as in requests[socks]' }),
-  specifier: textOrNull('PEP 440 version specifier; null: any version'),
-  extra: textOrNull('Needed only when this extra of the package is asked for; null: always'),
-  marker: textOrNull('PEP 508 condition beside the extra; null: none'),
+  specifier: field.textOrNull('PEP 440 version specifier; null: any version'),
+  extra: field.textOrNull('Needed only when this extra of the package is asked for; null: always'),
+  marker: field.textOrNull('PEP 508 condition beside the extra; null: none'),
 });
 
 const fileFields = {
-  files: listField(`Files of this release, the source distribution first, at most ${MAX_FILES}`, {
+  files: field.list(`Files of this release, the source distribution first, at most ${MAX_FILES}`, {
     filename: z.string(),
-    kind: z.string().meta({ description: 'sdist, bdist_wheel or an older kind' }),
+    kind: field.text('sdist, bdist_wheel or an older kind'),
     sizeBytes: count,
     sha256: z.string().nullable(),
   }),
   fileCount: count,
-  totalSizeBytes: countField('Of all its files together'),
+  totalSizeBytes: field.count('Of all its files together'),
 };
 
-const provenanceField = objectOrNull(
+const provenanceField = field.objectOrNull(
   "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none, or see `missing`",
   {
-    filename: z.string().meta({ description: 'The file that was looked up: the first of `files`' }),
-    publishers: listField('Trusted publishers that PyPI attests', {
-      kind: z.string().meta({ description: 'For example GitHub or GitLab' }),
+    filename: field.text('The file that was looked up: the first of `files`'),
+    publishers: field.list('Trusted publishers that PyPI attests', {
+      kind: field.text('For example GitHub or GitLab'),
       repository: z.string().nullable(),
       workflow: z.string().nullable(),
     }),
-    url: z.string().meta({ description: 'The attestation, for a verifier' }),
+    url: field.text('The attestation, for a verifier'),
   },
 );
 
 const result = z.strictObject({
-  name: z.string().meta({ description: 'As the project spells it' }),
-  version: z.string().meta({ description: "PyPI's latest: a prerelease or yanked one only where there is no other" }),
-  publishedAt: atField('When its first file was uploaded')
+  name: field.text('As the project spells it'),
+  version: field.text("PyPI's latest: a prerelease or yanked one only where there is no other"),
+  publishedAt: field
+    .at('When its first file was uploaded')
     .nullable()
     .meta({ description: 'null when it has no files' }),
-  requiresPython: textOrNull('PEP 440 specifier; null: not stated'),
-  licence: textOrNull('SPDX expression where given (PEP 639), else the short licence text, else the classifiers'),
+  requiresPython: field.textOrNull('PEP 440 specifier; null: not stated'),
+  licence: field.textOrNull('SPDX expression where given (PEP 639), else the short licence text, else the classifiers'),
   dependencies: z.array(dependencyField).nullable().meta({
     description: 'null: the metadata names none. PyPI does not distinguish none from unknown',
   }),
-  yanked: z.boolean().meta({ description: 'true: withdrawn by its author, not to be installed anew' }),
+  yanked: field.boolean('true: withdrawn by its author, not to be installed anew'),
   advisories: z.array(releaseAdvisory).meta({
     description:
       'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. ' +
       'Withdrawn ones are left out',
   }),
-  advisoryCount: countField('How many there are'),
-  summary: textOrNull('One line of the author'),
-  homepage: textOrNull('As the author wrote it'),
+  advisoryCount: field.count('How many there are'),
+  summary: field.textOrNull('One line of the author'),
+  homepage: field.textOrNull('As the author wrote it'),
   projectUrls: projectUrlsField,
   ...fileFields,
   provenance: provenanceField,

@@ -4,7 +4,7 @@ import { BadParameter, NotFound, type ParameterError } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { MAX_VERSIONS, type OsvQuestion } from '../../upstream/packages/osv.ts';
-import { atField, countField, listField, textOrNull } from '../fields.ts';
+import { field } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import { advisoryNames, advisoryUrl, advisoryUrlField, maliciousField, OSV_LICENCE, severityField } from './fields.ts';
 
@@ -15,12 +15,12 @@ import { advisoryNames, advisoryUrl, advisoryUrlField, maliciousField, OSV_LICEN
 
 const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
 
-const affected = listField(
+const affected = field.list(
   'Ranges of affected versions; for one version those that hold it. Empty where the database lists single versions',
   {
-    introduced: textOrNull('The first affected version; null: from the first one on'),
-    fixed: textOrNull('The version that ends the range, not affected itself; null: no fix is known on this line'),
-    lastAffected: textOrNull('The last affected version, where the database states that instead of a fix'),
+    introduced: field.textOrNull('The first affected version; null: from the first one on'),
+    fixed: field.textOrNull('The version that ends the range, not affected itself; null: no fix is known on this line'),
+    lastAffected: field.textOrNull('The last affected version, where the database states that instead of a fix'),
   },
 );
 
@@ -38,8 +38,8 @@ const advisory = z.strictObject({
       'Ascending; for one version those that fix it, on its own line where that has a fix. Empty: none is known',
   }),
   malicious: maliciousField,
-  publishedAt: atField('First publication').nullable(),
-  modifiedAt: atField('Last change').nullable(),
+  publishedAt: field.at('First publication').nullable(),
+  modifiedAt: field.at('Last change').nullable(),
   url: advisoryUrlField,
 });
 
@@ -61,8 +61,8 @@ const params = z.object({
 
 const result = z.strictObject({
   ecosystem: z.enum(NAMES),
-  name: z.string().meta({ description: 'In the spelling under which advisories are filed' }),
-  version: textOrNull('null: every published version'),
+  name: field.text('In the spelling under which advisories are filed'),
+  version: field.textOrNull('null: every published version'),
   known: z
     .boolean()
     .nullable()
@@ -74,7 +74,7 @@ const result = z.strictObject({
   listed: z.boolean().nullable().meta({
     description: 'Whether the registry lists it now; false: it was removed, as malicious packages are. null: as known',
   }),
-  count: countField('How many advisories there are'),
+  count: field.count('How many advisories there are'),
   advisories: z.array(advisory).meta({
     description:
       'Each vulnerability once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious ' +
