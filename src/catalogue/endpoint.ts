@@ -31,7 +31,7 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   problemMembers?: z.ZodObject;
   /** For free endpoints: how long one answer's bytes and ETag are kept, in ms. */
   cacheMs?: number;
-  /** For free endpoints over a store: answer bytes are kept until this number changes, and at most for `cacheMs`. */
+  /** For free endpoints over a store: it changes with every write that may change the answer. */
   version?(sources: S): number;
   /** For free endpoints whose reply can report a fault: it is then sent with 503. None of their replies is cached. */
   reportsFault?(reply: z.output<R>): boolean;
@@ -90,7 +90,7 @@ export function priceFromUsd(usd: string): Price {
   return Object.freeze({ usd, units });
 }
 
-/** What an entry is asked for by mistake, after "Not for …". Models choose tools by such words. */
+/** What an entry is asked for by mistake, by its path, after "Not for …". Models choose tools by such words. */
 const NOT_FOR: Readonly<Record<string, string>> = {
   '/network': 'single blocks, or for an address’s balance',
   '/fees': 'gas prices of Ethereum or of other chains',
