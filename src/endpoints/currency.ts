@@ -98,7 +98,6 @@ const EXAMPLE_SOURCE = {
   licence: LICENCE,
 };
 
-/** Reference rates of a day against a base. */
 export const currencyRates = defineEndpoint({
   path: '/currency/rates',
   access: 'paid',
@@ -200,7 +199,6 @@ const EXAMPLE_CONVERT_SOURCE = {
   url: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref-daily.xml',
 };
 
-/** Converts an amount at the reference rate of a day. */
 export const currencyConvert = defineEndpoint({
   path: '/currency/convert',
   access: 'paid',

@@ -91,7 +91,6 @@ function showCursor({ block, transaction }: DeployPlace): string {
   return `${block}-${transaction}`;
 }
 
-/** The collected contracts in pages, and how many there were in each hour. */
 export const deploysHistory = defineEndpoint({
   path: '/deploys/history',
   access: 'paid',
@@ -197,7 +196,6 @@ const DETAIL = paidDetail(
     'code, and how many there were by how many accounts in each hour',
 );
 
-/** The newest contracts. */
 export const deploys = defineEndpoint({
   path: '/deploys',
   access: 'free',

@@ -10,7 +10,7 @@ import type { Sources } from './sources.ts';
 
 // A domain name: its records in the DNS at this moment, and its registration.
 // A registration is looked up in steps:
-// 1. the registry's RDAP record is asked for, and the root zone whether a top-level domain exists that no list has;
+// 1. the registry is asked for its RDAP record; the root zone has the last word on an unknown top-level domain;
 // 2. without a record the DNS decides what can be said of the name (`interpretNoRecord`).
 
 const KNOWN = Object.keys(DNS_TYPES) as DnsType[];
@@ -71,7 +71,6 @@ const type = z
   .prefault(DEFAULT)
   .meta({ description: `Comma-separated record types out of ${KNOWN.join(', ')}`, default: DEFAULT });
 
-/** The DNS records of a name, and whether they were validated. */
 export const domainsDns = defineEndpoint({
   path: '/domains/dns',
   access: 'paid',
@@ -162,7 +161,6 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** A domain's registration, and whether the name looks available. */
 export const domainsWhois = defineEndpoint({
   path: '/domains/whois',
   access: 'paid',

@@ -56,7 +56,6 @@ const pair = z.strictObject({
   change24h: field.percent('The same, under its old name').nullable(),
 });
 
-/** Executed prices of every watched token. */
 export const marketPrices = defineEndpoint({
   path: '/market/prices',
   access: 'paid',

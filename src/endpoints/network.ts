@@ -68,7 +68,6 @@ const networkResult = z.strictObject({
 
 type Read = Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector' | 'reads'>;
 
-/** The chain's head and rates, and the collector's position. */
 export const network = defineEndpoint({
   path: '/network',
   access: 'free',
@@ -202,7 +201,6 @@ const activityResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** What happened on the chain, hour by hour. */
 export const activity = defineEndpoint({
   path: '/activity',
   access: 'free',
@@ -274,7 +272,6 @@ const healthResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** Whether the collected data are current. */
 export const health = defineEndpoint({
   path: '/health',
   access: 'free',

@@ -80,7 +80,6 @@ const PROBE_WINDOW_SECONDS = 900;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Each endpoint over the last minutes, hour and day. */
 export const rpcHealth = defineEndpoint({
   path: '/rpc/health',
   access: 'paid',
@@ -204,7 +203,6 @@ const rpcResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** Each endpoint's last probe. */
 export const rpc = defineEndpoint({
   path: '/rpc',
   access: 'free',

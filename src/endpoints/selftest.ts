@@ -59,7 +59,6 @@ const result = z.strictObject({
 
 const EXAMPLE_RUN = { at: 1795199400, ok: true, latencyMs: 742, transaction: `0x${'5e'.repeat(32)}` };
 
-/** The results of the service's purchases from itself. */
 export const selftest = defineEndpoint({
   path: '/selftest',
   access: 'free',
@@ -118,7 +117,6 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1000);
 }
 
-/** Fails after its payment was verified. */
 export const selftestFail = defineEndpoint({
   path: '/selftest/fail',
   access: 'paid',

@@ -66,7 +66,6 @@ type Read = Collected & Pick<Sources, 'projectToken'>;
 /** An answer sums up every burn and payout, of which there are few an hour. */
 const TOKEN_KEEP_MS = 5000;
 
-/** The project token's burns, payouts and executed price. */
 export const token = defineEndpoint({
   path: '/token',
   access: 'free',

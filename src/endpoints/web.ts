@@ -81,7 +81,6 @@ const extractResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** The content of a web page. */
 export const webExtract = defineEndpoint({
   path: '/web/extract',
   access: 'paid',
@@ -233,7 +232,6 @@ const checkResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** How a URL answers, measured from this host. */
 export const webCheck = defineEndpoint({
   path: '/web/check',
   access: 'paid',

@@ -85,7 +85,6 @@ const SEARCH_ATTRIBUTION =
 /** CirrusSearch refuses longer queries. */
 const MAX_QUERY = 300;
 
-/** The articles that match a search best, with excerpts. */
 export const wikiSearch = defineEndpoint({
   path: '/wiki/search',
   access: 'paid',
@@ -153,7 +152,6 @@ export const wikiSearch = defineEndpoint({
 
 const EXAMPLE_URL = 'https://en.wikipedia.org/wiki/Dart_(programming_language)';
 
-/** An article in a few sentences; of a disambiguation page the articles that it leads to. */
 export const wikiSummary = defineEndpoint({
   path: '/wiki/summary',
   access: 'paid',
@@ -231,7 +229,6 @@ const offsetParam = integerParam({
 
 const EXAMPLE_ARTICLE_URL = 'https://en.wikipedia.org/wiki/Python_(programming_language)';
 
-/** An article's text, in parts of at most 20,000 characters. */
 export const wikiArticle = defineEndpoint({
   path: '/wiki/article',
   access: 'paid',

@@ -8,7 +8,6 @@ import type { Sources } from '../sources.ts';
 // What `chain/wallet` and `chain/token` say of an account: its label, whose code it runs, its creation, and the blocks
 // that were searched for what it did.
 
-/** A block and its time. */
 export const placeField = (description: string) =>
   field.object(description, { block: z.int().nonnegative(), at: field.at('Time of the block') });
 

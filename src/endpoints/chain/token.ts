@@ -75,7 +75,6 @@ const EXAMPLE_MARKET = {
   poolsTruncated: false,
 };
 
-/** A token's metadata and supply, its creation, and its market where it is watched. */
 export const chainToken = defineEndpoint({
   path: '/chain/token',
   access: 'paid',

@@ -32,7 +32,6 @@ import type { Sources } from '../sources.ts';
 // 2. its block gives the time, the price of gas and the fee;
 // 3. its logs give the transfers and the swaps, whose tokens are read together.
 
-/** One side of a swap. */
 const side = (description: string) =>
   field.object(description, {
     token: field
@@ -49,7 +48,6 @@ const side = (description: string) =>
     amountRaw: field.bigInteger('In base units'),
   });
 
-/** One exchange in one pool. */
 const swapField = z.strictObject({
   pool: z
     .string()
@@ -234,7 +232,6 @@ const EXAMPLE_TX: z.output<typeof txFields> = {
 
 type TxSources = Pick<Sources, 'chain' | 'clock' | 'usdc' | 'reads' | 'collected' | 'explorerUrl'>;
 
-/** One transaction, what it paid and what it moved; of a pending one what keeps it. */
 export const chainTx = defineEndpoint({
   path: '/chain/tx',
   access: 'paid',
@@ -469,7 +466,7 @@ const UNKNOWN_STATE = {
   asOfBlock: null,
 };
 
-/** Pending transactions that a process remembers the first ask of: about 2 MB. */
+/** Pending transactions whose first ask a process remembers: about 2 MB. */
 const REMEMBERED = 10_000;
 
 /** One memory a client, so that two chains in one process never mix. */

@@ -51,7 +51,6 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** The price of USYC as its oracle publishes it. */
 export const chainUsyc = defineEndpoint({
   path: '/chain/usyc',
   access: 'paid',
@@ -125,7 +124,7 @@ function notConfigured(): Unavailable {
 }
 
 const YEAR_DAYS = 365;
-/** What is kept of a growth rate, a float with about 15 significant digits. */
+/** Nine digits are kept of a growth rate, which is a float with about 15. */
 const FINENESS = 1e9;
 
 /**

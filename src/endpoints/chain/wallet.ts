@@ -129,7 +129,6 @@ const notCollected = (tokens: readonly string[]) => ({
   reason: `this service does not collect the transfers of ${tokens.join(', ')}`,
 });
 
-/** An account's balances, kind and activity. */
 export const chainWallet = defineEndpoint({
   path: '/chain/wallet',
   access: 'paid',

@@ -66,7 +66,6 @@ const example = {
   source: EXAMPLE_CHAIN_SOURCE,
 };
 
-/** The cost now and in the next block, with the last hour to compare. */
 export const feesEstimatePaid = defineEndpoint({
   path: '/fees/estimate',
   access: 'paid',
@@ -142,7 +141,6 @@ const DETAIL = paidDetail(
   'the next block’s base fee and the cost at it, and the percentiles of the last hour',
 );
 
-/** The cost of a transaction at this moment. */
 export const feesEstimateFree = defineEndpoint({
   path: '/fees/estimate',
   access: 'free',

@@ -91,7 +91,6 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Base fees now, in the next block and over the last 24 hours. */
 export const fees = defineEndpoint({
   path: '/fees',
   access: 'free',

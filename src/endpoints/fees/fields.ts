@@ -84,7 +84,6 @@ const speed = (name: string, { percentile, headroom }: (typeof SPEEDS)[keyof typ
     maxPriorityFeePerGas: field.perGas(`The tip: ${percentile} % of the transactions paid no more`),
   });
 
-/** What a wallet writes into a transaction of type 2. */
 export const suggestedFees = field.objectOrNull(
   'Fields of a transaction of type 2, by the tips that were paid; null while the next base fee is unknown or no ' +
     'tip was measured',

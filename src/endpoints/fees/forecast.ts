@@ -138,7 +138,6 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Base fees now, in the next block and in the next hour. */
 export const feesForecast = defineEndpoint({
   path: '/fees/forecast',
   access: 'paid',
@@ -226,7 +225,7 @@ export function slopeOf(points: readonly (readonly [number, number])[]): number 
   return points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
 }
 
-/** The fee rule starts from a smoothed use of gas, which no longer depends on what was 64 blocks before. */
+/** The fee rule starts from a smoothed use of gas. After 64 blocks that no longer depends on earlier ones. */
 const SMOOTHING_BLOCKS = 64;
 
 function outlookOf(sources: Collected, latest: LatestFee, until: number) {

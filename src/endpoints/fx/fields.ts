@@ -184,7 +184,7 @@ export function showCost(totals: readonly CostTotals[], size: number, of: CostTo
   return { trades: found.trades, costBps: Math.round((found.costE9 / found.fairE9) * 1e6) / 100 };
 }
 
-/** The move that a pool's depth is given for: so near its price a trade meets nearly only the liquidity there. */
+/** The move that a pool's depth is given for. Over 0.1 % a trade meets little but the liquidity at the price. */
 const DEPTH_BPS = 10;
 /** What must come into a pool of constant product for that move, as a share of the USDC in it. */
 const DEPTH_SHARE = Math.sqrt(1 + DEPTH_BPS / 10_000) - 1;

@@ -80,7 +80,6 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** How well a watched token's trades were executed. */
 export const fxExecution = defineEndpoint({
   path: '/fx/execution',
   access: 'paid',
@@ -183,7 +182,6 @@ const DETAIL = paidDetail(
   'what buys and sells of each size cost against their pool’s price, the venues, and how deep each pool is',
 );
 
-/** The rate at which a watched token was traded. */
 export const fx = defineEndpoint({
   path: '/fx',
   access: 'free',

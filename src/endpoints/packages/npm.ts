@@ -64,7 +64,6 @@ const result = z.strictObject({
 
 const EXAMPLE_SOURCE = { name: 'npm registry', url: 'https://registry.example/express', retrievedAt: 1795199401 };
 
-/** The current state of an npm package. */
 export const packagesNpm = defineEndpoint({
   path: '/packages/npm',
   access: 'paid',

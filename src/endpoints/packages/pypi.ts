@@ -25,7 +25,7 @@ import {
 
 const count = z.int().nonnegative();
 
-/** One requirement (PEP 508) in its parts. */
+/** A requirement (PEP 508) in its parts. */
 const dependencyField = z.strictObject({
   name: z.string(),
   extras: z.array(z.string()).meta({ description: 'Extras asked of the dependency, as in requests[socks]' }),
@@ -97,7 +97,6 @@ const EXAMPLE_SOURCE = {
   licence: LICENCE,
 };
 
-/** The current state of a PyPI project. */
 export const packagesPypi = defineEndpoint({
   path: '/packages/pypi',
   access: 'paid',

@@ -83,7 +83,6 @@ const result = z.strictObject({
   source: sourceSchema,
 });
 
-/** Advisories from all databases that OSV collects. */
 export const packagesVulns = defineEndpoint({
   path: '/packages/vulns',
   access: 'paid',
