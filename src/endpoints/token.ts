@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { readTokens } from '../chain/erc20.ts';
-import type { TokenEvent } from '../collector/store/token-events.ts';
+import type { TokenEvent } from '../collector/store/deploys.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { formatUnits } from '../lib/units.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import { DAY_SECONDS, field } from './fields.ts';
 import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
 import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
@@ -117,6 +117,7 @@ export const token = defineEndpoint({
       },
       payouts: collected.hasDistributor
         ? {
+            // Payouts are collected in base units of USDC's ERC-20 interface.
             totalUsdc: formatUnits(payouts.total, USDC_DECIMALS),
             last24hUsdc: formatUnits(payouts.recent, USDC_DECIMALS),
             recipients: payouts.accounts,
@@ -143,9 +144,6 @@ async function describeToken({ chain, projectToken, collector }: Read, signal: A
   const [answer] = head === null ? [] : await readTokens(chain, [address], head.number, { signal });
   return { address, symbol: answer?.symbol ?? null, decimals: answer?.decimals ?? null };
 }
-
-/** Payouts are collected in base units of USDC's ERC-20 interface. */
-const USDC_DECIMALS = 6;
 
 function amountOf({ kind, amount }: TokenEvent, whole: (amount: bigint) => string | null): string | null {
   return kind === 'burn' ? whole(amount) : formatUnits(amount, USDC_DECIMALS);
