@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { readTokens } from '../chain/erc20.ts';
-import type { TokenEvent } from '../collector/store/deploys.ts';
+import type { TokenEvent } from '../collector/store/token-events.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import { DAY_SECONDS, field } from './fields.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
-import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/costs.ts';
+import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/trades.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { detailField, field, paidDetail } from '../fields.ts';
 import {
