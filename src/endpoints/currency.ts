@@ -5,6 +5,7 @@ import { BadParameter } from '../errors.ts';
 import { daysBefore, isCalendarDate, weekdaysBetween } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { divide, formatDecimal, multiply, parseDecimal } from '../lib/units.ts';
+import { withoutCredentials } from '../lib/url.ts';
 import {
   crossRate,
   type DatedFixing,
@@ -364,5 +365,6 @@ function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: 
 }
 
 function fixingSource({ source, url, retrievedAtMs }: Omit<DatedFixing, 'fixing'>) {
-  return { name: source, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
+  const retrievedAt = Math.floor(retrievedAtMs / 1000);
+  return { name: source, url: withoutCredentials(url), retrievedAt, licence: LICENCE };
 }

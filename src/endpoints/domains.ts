@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError, BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
+import { isListedTld, parseHostName, registrableDomain, withoutCredentials } from '../lib/url.ts';
 import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
 import type { RdapAnswer } from '../upstream/domains/rdap.ts';
 import { field } from './fields.ts';
@@ -122,7 +122,11 @@ export const domainsDns = defineEndpoint({
       dnssecValidated: validated,
       records: mutable(records),
       aliases: [...aliases],
-      source: { ...resolver, retrievedAt: Math.floor(retrievedAtMs / 1000) },
+      source: {
+        ...resolver,
+        url: withoutCredentials(resolver.url),
+        retrievedAt: Math.floor(retrievedAtMs / 1000),
+      },
     };
   },
 });
@@ -272,7 +276,7 @@ async function interpretNoRecord(dns: Sources['dns'], domain: string, { vouched 
 function sourceOf({ registry, url, retrievedAtMs }: RdapAnswer, termsUrl: string | null) {
   return {
     name: `RDAP of ${registry}`,
-    url,
+    url: withoutCredentials(url),
     retrievedAt: Math.floor(retrievedAtMs / 1000),
     ...(termsUrl !== null && { licence: `Terms of use: ${termsUrl}` }),
   };

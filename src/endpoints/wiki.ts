@@ -4,6 +4,7 @@ import { integerParam } from '../catalogue/params.ts';
 import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
+import { withoutCredentials } from '../lib/url.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
 import { field, gatherParts, missingField } from './fields.ts';
 import type { Sources } from './sources.ts';
@@ -341,5 +342,6 @@ function attributionOf(title: string, url: string): string {
 }
 
 function wikiSource(lang: string, { url, retrievedAtMs }: { url: string; retrievedAtMs: number }) {
-  return { name: `Wikipedia (${lang})`, url, retrievedAt: Math.floor(retrievedAtMs / 1000), licence: LICENCE };
+  const retrievedAt = Math.floor(retrievedAtMs / 1000);
+  return { name: `Wikipedia (${lang})`, url: withoutCredentials(url), retrievedAt, licence: LICENCE };
 }

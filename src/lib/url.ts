@@ -56,3 +56,8 @@ export function registrableDomain(hostName: string): string | null {
 export function isListedTld(tld: string): boolean {
   return parse(`name.${tld}`, { allowPrivateDomains: false }).isIcann === true;
 }
+
+/** A configured URL as answers may show it: without the credentials that an operator's mirror may need. */
+export function withoutCredentials(url: string): string {
+  return url.replace(/^(https?:\/\/)[^/?#]*@/, '$1');
+}

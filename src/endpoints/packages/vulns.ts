@@ -6,7 +6,15 @@ import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosyste
 import { MAX_VERSIONS, type OsvQuestion } from '../../upstream/packages/osv.ts';
 import { field } from '../fields.ts';
 import type { Sources } from '../sources.ts';
-import { advisoryNames, advisoryUrl, advisoryUrlField, maliciousField, OSV_LICENCE, severityField } from './fields.ts';
+import {
+  advisoryNames,
+  advisoryUrl,
+  advisoryUrlField,
+  maliciousField,
+  OSV_LICENCE,
+  severityField,
+  whereRead,
+} from './fields.ts';
 
 // The known vulnerabilities of a package, or of one version, in eight ecosystems.
 // 1. Name and version are parsed by the ecosystem's rules.
@@ -144,8 +152,7 @@ export const packagesVulns = defineEndpoint({
       advisories: advisories.map((one) => ({ ...one, url: advisoryUrl(one.id) })),
       source: {
         name: 'OSV.dev',
-        url,
-        retrievedAt: Math.floor(retrievedAtMs / 1000),
+        ...whereRead({ url, retrievedAtMs }),
         licence: OSV_LICENCE,
       },
     };
