@@ -4,17 +4,17 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 403,
-  lines: 66_537,
+  files: 398,
+  lines: 64_808,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 194,
+  'files whose only importer is in their folder, in a thousand': 193,
   'of these below 40 lines': 14,
   'spreads of a literal': 0,
-  'lines wider than 120': 2150,
-  'functions with more than 60 lines of their own': 3,
-  'option bags': 210,
+  'lines wider than 120': 313,
+  'functions with more than 60 lines of their own': 1,
+  'option bags': 200,
   'option bags of more than 10 members': 14,
-  'type names used twice in a room': 29,
+  'type names used twice in a room': 27,
   'statements of SQL for the ledger': 294,
 };
 /** The same for what does not ship. */
