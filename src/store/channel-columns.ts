@@ -34,13 +34,19 @@ export const IS_TO_READ = `(confirmed_block IS DISTINCT FROM state_block OR conf
 /** What of a channel is open, in SQL over `@channelId`. */
 export const FIND_OPEN = `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`;
 
-/** Whether a sale with a deposit may be inserted, in SQL over `@channelId` and `@voucherMax`. True for a sale outside of channels. */
+/**
+ * Whether a sale with a deposit may be inserted, in SQL over `@channelId` and `@voucherMax`. True for a sale outside of
+ * channels.
+ */
 export const TAKES_SALE = `(@channelId IS NULL
       OR (EXISTS (SELECT 1 FROM channels WHERE id = @channelId) AND NOT ${OPEN_SALE} AND NOT ${OPEN_REFUND}
           AND NOT EXISTS (SELECT 1 FROM usdc_payments
                            WHERE channel_id = @channelId AND voucher_max = @voucherMax AND state <> 'failed')))`;
 
-/** Deletes unused channels, in SQL over `@beforeMs` and `@limit`. Three conditions on states, because the indexes are over states. */
+/**
+ * Deletes unused channels, in SQL over `@beforeMs` and `@limit`. Three conditions on states, because the indexes are
+ * over states.
+ */
 export const PRUNE = `
   DELETE FROM channels WHERE id IN (
     SELECT id FROM channels
@@ -50,7 +56,10 @@ export const PRUNE = `
        AND NOT EXISTS (SELECT 1 FROM channel_operations WHERE channel_id = channels.id AND state = 'open')
      ORDER BY read_at LIMIT @limit)`;
 
-/** The values of the terms under which a refund begins: null for an operation that is none, and for a term that is not given. */
+/**
+ * The values of the terms under which a refund begins: null for an operation that is none, and for a term that is not
+ * given.
+ */
 export const refundValues = (terms: RefundTerms | undefined) => ({
   charged: terms?.charged ?? null,
   pausedSince: terms?.pausedSince ?? null,

@@ -111,7 +111,10 @@ export function paymentChannel({ channel_id, voucher_max, channel_after }: Vouch
   };
 }
 
-/** Reads a snapshot that the database made by `AFTER`. Amounts are decimal text in it, because JSON's numbers are not exact. */
+/**
+ * Reads a snapshot that the database made by `AFTER`. Amounts are decimal text in it, because JSON's numbers are not
+ * exact.
+ */
 export function parseAfter(json: string): ChannelAfter {
   const { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce } = JSON.parse(json) as {
     [Name in keyof ChannelAfter]: ChannelAfter[Name] extends bigint ? string : number;

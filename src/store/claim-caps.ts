@@ -9,7 +9,9 @@ const DAY_MS = 86_400_000;
  */
 export const KNOWN = `count(*) >= ${KNOWN_DAYS} AND (max(other_clients) > 0 OR count(DISTINCT client) > 1)`;
 
-/** The values of a claim's caps in SQL, for both databases. `since` is the first day that counts towards being known. */
+/**
+ * The values of a claim's caps in SQL, for both databases. `since` is the first day that counts towards being known.
+ */
 export function capValues({ day, dailyCap, clientCap, payeeCap, openCap }: ClaimAccount) {
   return { day, since: daysBefore(day, KNOWN_WINDOW_DAYS), dailyCap, clientCap, payeeCap, openCap };
 }
@@ -18,5 +20,7 @@ export function capValues({ day, dailyCap, clientCap, payeeCap, openCap }: Claim
 export const CLIENT_DAYS_MS = 2 * DAY_MS;
 /** A payee's day is read for as long as it can make the payee known, and a day longer for the same reason. */
 export const PAYEE_DAYS_MS = (KNOWN_WINDOW_DAYS + 1) * DAY_MS;
-/** The most rows that one step of `prune` deletes, so that no commit lasts long, which on SQLite blocks the event loop. */
+/**
+ * The most rows that one step of `prune` deletes, so that no commit lasts long, which on SQLite blocks the event loop.
+ */
 export const PRUNE_CHUNK = 100;

@@ -1,6 +1,9 @@
 import type { PaymentChange, PaymentState } from './ports/sales.ts';
 
-/** The open states, in SQL. A payment in one of them may still end in a transfer, so it counts against the payer's balance. */
+/**
+ * The open states, in SQL. A payment in one of them may still end in a transfer, so it counts against the payer's
+ * balance.
+ */
 export const OPEN = "('reserved', 'settling', 'unknown')";
 
 /** The column of each field that a move may change, the same in both databases. */
@@ -26,7 +29,7 @@ export function changedFields(change: PaymentChange, to: PaymentState): (keyof P
 }
 
 /**
- * What a payment earns, in SQL: at a sale in a channel what was charged, or the price before that. The amount of such a sale may be a deposit, and the
- * rest of a deposit stays the payer's.
+ * What a payment earns, in SQL: at a sale in a channel what was charged, or the price before that. The amount of such a
+ * sale may be a deposit, and the rest of a deposit stays the payer's.
  */
 export const EARNED = 'CASE WHEN channel_id IS NULL THEN amount ELSE coalesce(charged, price) END';

@@ -29,7 +29,9 @@ export interface ChannelState {
 /** The voucher that a sale charges: the channel's charges rise to `max`. */
 export interface ChannelCharge {
   readonly channelId: Uint8Array;
-  /** The cumulative amount that the payer signed for, which is the channel's charges before this sale plus its price. */
+  /**
+   * The cumulative amount that the payer signed for, which is the channel's charges before this sale plus its price.
+   */
   readonly max: bigint;
   /** The voucher's signature, 65 bytes. */
   readonly signature: Uint8Array;

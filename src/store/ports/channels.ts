@@ -63,7 +63,8 @@ export type OperationEnd =
   | { readonly state: 'failed'; readonly reason: string; readonly endedAt: number };
 
 /**
- * The store of payment channels, over the same database as the sales. Every method is one atomic step, durable once it resolves.
+ * The store of payment channels, over the same database as the sales. Every method is one atomic step, durable once it
+ * resolves.
  */
 export interface ChannelStore {
   get(id: Uint8Array): Promise<Channel | null>;
@@ -77,18 +78,27 @@ export interface ChannelStore {
     state: ChannelState,
     now: number,
   ): Promise<Channel>;
-  /** The sale that charged the channel up to exactly `max`, or is about to. There is at most one that has not failed. */
+  /**
+   * The sale that charged the channel up to exactly `max`, or is about to. There is at most one that has not failed.
+   */
   findSale(channelId: Uint8Array, max: bigint): Promise<Payment | null>;
-  /** What of a channel is open, and keeps it from being charged: a deposit that is not settled yet, or a refund that has not ended. */
+  /**
+   * What of a channel is open, and keeps it from being charged: a deposit that is not settled yet, or a refund that has
+   * not ended.
+   */
   findOpen(channelId: Uint8Array): Promise<'deposit' | 'refund' | null>;
   /**
-   * Charges a voucher and keeps the reply, in one step: inserts the sale as `settled`, sets the channel's charges from `max - price` to `max`, and keeps
-   * the voucher. Returns the channel's state as the sale's row shows it. Null, and nothing is changed, when the charges differ from `max - price`, a
-   * deposit or a refund of the channel is open, the same voucher or identifier has another row, `max` is more than the
-   * noted balance less the noted withdrawal, the noted state is not confirmed, or the contract has refused the charges.
+   * Charges a voucher and keeps the reply, in one step: inserts the sale as `settled`, sets the channel's charges from
+   * `max - price` to `max`, and keeps the voucher. Returns the channel's state as the sale's row shows it. Null, and
+   * nothing is changed, when the charges differ from `max - price`, a deposit or a refund of the channel is open, the
+   * same voucher or identifier has another row, `max` is more than the noted balance less the noted withdrawal, the
+   * noted state is not confirmed, or the contract has refused the charges.
    */
   charge(sale: VoucherSale, reply: Uint8Array, keepUntil: number): Promise<ChannelAfter | null>;
-  /** Channels with unclaimed charges, those that wait longest first. With `after`: only channels with a greater (unclaimedSince, id). */
+  /**
+   * Channels with unclaimed charges, those that wait longest first. With `after`: only channels with a greater
+   * (unclaimedSince, id).
+   */
   listUnclaimed(
     network: string,
     limit: number,
@@ -119,19 +129,23 @@ export interface ChannelStore {
   hasAny(network: string): Promise<boolean>;
   /** Sums over all channels, in base units: charged = claimed + claimable + writtenOff. */
   totals(network: string): Promise<{ readonly charged: bigint; readonly claimed: bigint; readonly writtenOff: bigint }>;
-  /** What is charged and neither claimed nor written off in channels whose oldest unclaimed charge is from before `beforeMs`, in base units. */
+  /**
+   * What is charged and neither claimed nor written off in channels whose oldest unclaimed charge is from before
+   * `beforeMs`, in base units.
+   */
   totalsOverdue(network: string, beforeMs: number): Promise<bigint>;
   /**
-   * Begins an operation. False when it is a refund and its channel has an open deposit, an open refund, charges other than `charged`, or a refund that
-   * was done after `pausedSince`. From then on the channel takes no voucher and no deposit until the refund has ended.
+   * Begins an operation. False when it is a refund and its channel has an open deposit, an open refund, charges other
+   * than `charged`, or a refund that was done after `pausedSince`. From then on the channel takes no voucher and no
+   * deposit until the refund has ended.
    */
   begin(operation: NewOperation, terms?: RefundTerms): Promise<boolean>;
   operation(id: string): Promise<ChannelOperation | null>;
   /** Operations that have not ended, oldest first. */
   openOperations(limit: number): Promise<ChannelOperation[]>;
   /**
-   * Notes the transactions of open operations before they are sent, as for payments. Returns the ids that are still open. With `fencingToken`, notes
-   * none when the lease with this token has ended.
+   * Notes the transactions of open operations before they are sent, as for payments. Returns the ids that are still
+   * open. With `fencingToken`, notes none when the lease with this token has ended.
    */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
@@ -140,8 +154,9 @@ export interface ChannelStore {
   /** Ends an open operation and wipes its calldata. False when it has ended before. */
   end(id: string, end: OperationEnd): Promise<boolean>;
   /**
-   * Deletes rows of channels that have bought nothing and were not read since `beforeMs`, at most `limit` of them. A channel with an open refund, or with
-   * any sale, stays: also a deposit that failed may have been made since by a third party. Returns how many were deleted.
+   * Deletes rows of channels that have bought nothing and were not read since `beforeMs`, at most `limit` of them. A
+   * channel with an open refund, or with any sale, stays: also a deposit that failed may have been made since by a
+   * third party. Returns how many were deleted.
    */
   prune(beforeMs: number, limit: number): Promise<number>;
   /** The last refund of a channel that ended as `done`; null without one. */
@@ -152,7 +167,10 @@ export interface ChannelStore {
   findDone(transaction: Uint8Array): Promise<ChannelOperation | null>;
 }
 
-/** Under which conditions a refund begins. `charged`: in base units. `pausedSince`: Unix milliseconds; without it a refund may follow another at once. */
+/**
+ * Under which conditions a refund begins. `charged`: in base units. `pausedSince`: Unix milliseconds; without it a
+ * refund may follow another at once.
+ */
 export interface RefundTerms {
   readonly charged: bigint;
   readonly pausedSince?: number;

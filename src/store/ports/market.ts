@@ -1,4 +1,7 @@
-/** A listing and the results of its calls. Times in Unix milliseconds. The seller's own texts are kept as JSON that only discovery reads. */
+/**
+ * A listing and the results of its calls. Times in Unix milliseconds. The seller's own texts are kept as JSON that only
+ * discovery reads.
+ */
 export interface ListingRow {
   /** Host and path: one listing each. */
   readonly place: string;
@@ -43,11 +46,14 @@ export interface MarketChanges {
   readonly changed: readonly StoredListing[];
 }
 
-/** Durable state of the market. When a promise resolves, its change is on disk. A method that rejects changed nothing. */
+/**
+ * Durable state of the market. When a promise resolves, its change is on disk. A method that rejects changed nothing.
+ */
 export interface MarketStore {
   find(place: string): Promise<StoredListing | null>;
   /**
-   * Lists a place, or replaces its row. For a new place the bounds are checked in the same transaction. The call is kept with the listing.
+   * Lists a place, or replaces its row. For a new place the bounds are checked in the same transaction. The call is
+   * kept with the listing.
    */
   put(
     row: ListingRow,
@@ -56,9 +62,15 @@ export interface MarketStore {
   ): Promise<'listed' | 'updated' | 'market_full' | 'domain_full'>;
   /** Null when nothing has changed since `revision`. */
   changesSince(revision: number): Promise<MarketChanges | null>;
-  /** Takes due listings, the longest waiting first. No other caller gets them before `until`; then they are due again, unless `record` was called. */
+  /**
+   * Takes due listings, the longest waiting first. No other caller gets them before `until`; then they are due again,
+   * unless `record` was called.
+   */
   takeDue(now: number, until: number, limit: number): Promise<StoredListing[]>;
-  /** Keeps a call and the listing's new row, and deletes calls from before `keepFrom`. Does nothing when the listing was deleted. */
+  /**
+   * Keeps a call and the listing's new row, and deletes calls from before `keepFrom`. Does nothing when the listing was
+   * deleted.
+   */
   record(row: ListingRow, latencyMs: number | null, keepFrom: number): Promise<void>;
   drop(place: string): Promise<void>;
 }

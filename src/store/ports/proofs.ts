@@ -27,7 +27,9 @@ export interface ClaimAccount {
   readonly day: string;
   /** The client (for IPv6 its site, a /48), hashed with the day. */
   readonly clientHash: Uint8Array;
-  /** The client, hashed with the payee. It shows whether a payee has two clients, and follows none from payee to payee. */
+  /**
+   * The client, hashed with the payee. It shows whether a payee has two clients, and follows none from payee to payee.
+   */
   readonly payeeClientHash: Uint8Array;
   /** Claims a day for all clients together. */
   readonly dailyCap: number;
@@ -52,7 +54,10 @@ export interface NewClaim extends ProofKey {
   readonly grant: {
     readonly requestHash: Uint8Array;
     readonly redeemUntil: number;
-    /** The route's listed path without the query, such as `/v1/lightning/chain/wallet`; only the operator's reports read it. */
+    /**
+     * The route's listed path without the query, such as `/v1/lightning/chain/wallet`; only the operator's reports read
+     * it.
+     */
     readonly route: string;
     /** The protocol that presented the proof: `x402`, `l402` or `mpp`. */
     readonly protocol: string;
@@ -62,9 +67,10 @@ export interface NewClaim extends ProofKey {
 }
 
 /**
- * Exactly one caller ever gets `claimed` for a key, with one exception: a claim of ours (with a grant) replaces a facilitator's claim for another node.
- * A routing node learns the payment's preimage. It can sign its own invoice over the same payment hash and claim that first. The buyer, who has
- * paid our node, must not lose by it. A claim that a cap refuses is not made.
+ * Exactly one caller ever gets `claimed` for a key, with one exception: a claim of ours (with a grant) replaces a
+ * facilitator's claim for another node. A routing node learns the payment's preimage. It can sign its own invoice over
+ * the same payment hash and claim that first. The buyer, who has paid our node, must not lose by it. A claim that a cap
+ * refuses is not made.
  */
 export type ClaimOutcome = 'claimed' | 'duplicate' | ReachedCap;
 
@@ -100,33 +106,48 @@ export interface FacilitatorCounts {
 }
 
 /**
- * Durable state of the Lightning rail, shared by our routes and the facilitator. When a promise resolves, its change is on disk.
- * Bodies arrive encrypted, and no method gets a preimage. Every method rejects when the store cannot answer; the caller then does not know whether
- * the change was made.
+ * Durable state of the Lightning rail, shared by our routes and the facilitator. When a promise resolves, its change is
+ * on disk. Bodies arrive encrypted, and no method gets a preimage. Every method rejects when the store cannot answer;
+ * the caller then does not know whether the change was made.
  */
 export interface LightningStore {
-  /** Stores an offered invoice and the reply that was made for it. Rejects when the key has a record, because an invoice is offered once. */
+  /**
+   * Stores an offered invoice and the reply that was made for it. Rejects when the key has a record, because an invoice
+   * is offered once.
+   */
   recordInvoice(record: InvoiceRecord, sealedReply: Uint8Array): Promise<void>;
   findInvoice(key: ProofKey): Promise<InvoiceRecord | null>;
   /** The reply kept with the invoice; null when there is none. */
   keptReply(key: ProofKey): Promise<Uint8Array | null>;
   /**
    * Concurrent claims share one durable transaction (group commit).
-   * The outcome names the first that applies: a spent proof, the day's cap, the client's, the payee's, the part of the day.
+   * The outcome names the first that applies: a spent proof, the day's cap, the client's, the payee's, the part of the
+   * day.
    */
   claim(claim: NewClaim): Promise<ClaimOutcome>;
   findClaim(key: ProofKey): Promise<Claim | null>;
-  /** Takes the lease of a granted claim that is still redeemable. False while a lease runs, also one of the same holder. */
+  /**
+   * Takes the lease of a granted claim that is still redeemable. False while a lease runs, also one of the same holder.
+   */
   takeLease(key: ProofKey, holder: string, now: number, until: number): Promise<boolean>;
   releaseLease(key: ProofKey, holder: string): Promise<void>;
-  /** Releases every lease of other processes. Call it only when all of them are dead. A holder's name begins with its process's boot id. */
+  /**
+   * Releases every lease of other processes. Call it only when all of them are dead. A holder's name begins with its
+   * process's boot id.
+   */
   releaseLeasesExcept(bootId: string): Promise<number>;
   /** Releases the leases of one process, which must be dead. */
   releaseLeasesOf(bootId: string): Promise<number>;
-  /** Stores the answer of a granted claim, once. False when there is one already, or when the holder does not have the lease. */
+  /**
+   * Stores the answer of a granted claim, once. False when there is one already, or when the holder does not have the
+   * lease.
+   */
   storeAnswer(key: ProofKey, holder: string, sealedBody: Uint8Array): Promise<boolean>;
   answer(key: ProofKey): Promise<Uint8Array | null>;
-  /** Marks a granted claim delivered; its answer is then kept until `keepUntil`. Only the first call does so and returns true. */
+  /**
+   * Marks a granted claim delivered; its answer is then kept until `keepUntil`. Only the first call does so and returns
+   * true.
+   */
   delivered(key: ProofKey, now: number, keepUntil: number): Promise<boolean>;
   facilitatorCounts(day: string, ownPayTo: Uint8Array | null): Promise<FacilitatorCounts>;
   /** Claims of one day through the facilitator by one client. */
@@ -135,7 +156,10 @@ export interface LightningStore {
   bodyBytes(): Promise<number>;
   /** Bytes of kept replies only: of offers that are unpaid, or paid and not answered yet. */
   offeredBytes(): Promise<number>;
-  /** Deletes invoices past `forgetAt`, claims past `keepUntil` and `redeemUntil`, expired answers, and the counters of old days. */
+  /**
+   * Deletes invoices past `forgetAt`, claims past `keepUntil` and `redeemUntil`, expired answers, and the counters of
+   * old days.
+   */
   prune(now: number): Promise<void>;
   ping(): Promise<void>;
 }

@@ -1,8 +1,8 @@
 import type { PaymentState } from './sales.ts';
 
 /**
- * The number of payments in a state, and their sum in the rail's base units (of USDC, or millisatoshis). A sale in a channel counts with its price,
- * also when it brought a larger deposit.
+ * The number of payments in a state, and their sum in the rail's base units (of USDC, or millisatoshis). A sale in a
+ * channel counts with its price, also when it brought a larger deposit.
  */
 export interface StateSum {
   readonly rail: 'usdc' | 'lightning';
@@ -42,7 +42,10 @@ export interface Income {
   readonly rail: 'usdc' | 'lightning';
   /** Null on Lightning, where the payment hash is the only id. */
   readonly id: string | null;
-  /** Base units of USDC, or millisatoshis. Of a sale in a channel what was charged, also when it brought a larger deposit. */
+  /**
+   * Base units of USDC, or millisatoshis. Of a sale in a channel what was charged, also when it brought a larger
+   * deposit.
+   */
   readonly amount: bigint;
   readonly at: number;
   /** The transaction's hash, or the payment hash. Of a voucher, which has no transaction, the sale's nonce. */
@@ -59,7 +62,10 @@ export interface LedgerReports {
   status(): Promise<LedgerStatus>;
   /** Newest first; null is any state. */
   list(state: PaymentState | null, limit: number): Promise<ListedPayment[]>;
-  /** Income from `from` (inclusive) to `to` (exclusive), oldest first. It is read row by row, because a ledger may not fit into memory. */
+  /**
+   * Income from `from` (inclusive) to `to` (exclusive), oldest first. It is read row by row, because a ledger may not
+   * fit into memory.
+   */
   income(from: number, to: number): AsyncIterable<Income>;
   close(): Promise<void>;
 }

@@ -22,12 +22,16 @@ export interface Payment extends PaymentKey {
   readonly validAfter: bigint;
   readonly validBefore: bigint;
   readonly signature: Uint8Array | null;
-  /** SHA-256 of the whole authorization (contract, signed fields, signature). Null in a row from before it was stored. */
+  /**
+   * SHA-256 of the whole authorization (contract, signed fields, signature). Null in a row from before it was stored.
+   */
   readonly authorizationHash: Uint8Array | null;
   readonly requestHash: Uint8Array;
   /** The price of the request when it was reserved. Null in a row from before it was stored. */
   readonly price: bigint | null;
-  /** The amount paid, from the evidence. Null before the payment has settled, and in a row from before it was stored. */
+  /**
+   * The amount paid, from the evidence. Null before the payment has settled, and in a row from before it was stored.
+   */
   readonly charged: bigint | null;
   /** Whether code stood at the payer's address when the payment was verified; null before that. */
   readonly payerHasCode: boolean | null;
@@ -40,7 +44,10 @@ export interface Payment extends PaymentKey {
   readonly reservedAt: number;
   readonly endedAt: number | null;
   readonly deliveries: number;
-  /** When the answer was first sent over a connection that did not break. Null before that, and in a row from before this was stored. */
+  /**
+   * When the answer was first sent over a connection that did not break. Null before that, and in a row from before
+   * this was stored.
+   */
   readonly deliveredAt: number | null;
   /** The voucher that this sale charges. Null on every rail without channels. */
   readonly channel: PaymentChannel | null;
@@ -63,10 +70,15 @@ export type ChannelAfter = Omit<ChannelState, 'block'>;
 export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price' | 'channel' | 'protocol'> {
   readonly authorizationHash: Uint8Array;
   readonly price: bigint;
-  /** The route's listed path without the query, such as `/v1/paid/chain/wallet`; the operator's reports alone read it. */
+  /**
+   * The route's listed path without the query, such as `/v1/paid/chain/wallet`; the operator's reports alone read it.
+   */
   readonly route: string;
   readonly protocol: string;
-  /** The voucher that pays this sale from a channel, or is presented with the deposit. Absent on every rail without channels. */
+  /**
+   * The voucher that pays this sale from a channel, or is presented with the deposit. Absent on every rail without
+   * channels.
+   */
   readonly channel?: ChannelCharge | null;
 }
 
@@ -117,17 +129,20 @@ export interface LedgerStore {
   /** The payment that holds this identifier. There is at most one; a failed payment holds none. */
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
-   * Inserts a reservation, unless the key has a row, another payment holds the identifier, or the payer already has `maxOpen` open ones (0: any
-   * number). A sale in a channel is not inserted either while another sale or a refund of its channel is open, when the channel is unknown, or when
-   * another row that has not failed holds the same voucher. A row of exactly the same authorization that failed for `reusableReason` is reused for this request (null: no row is reused).
-   * True for exactly one caller.
+   * Inserts a reservation, unless the key has a row, another payment holds the identifier, or the payer already has
+   * `maxOpen` open ones (0: any number). A sale in a channel is not inserted either while another sale or a refund of
+   * its channel is open, when the channel is unknown, or when another row that has not failed holds the same voucher. A
+   * row of exactly the same authorization that failed for `reusableReason` is reused for this request (null: no row is
+   * reused). True for exactly one caller.
    */
   reserve(payment: NewPayment, maxOpen: number, reusableReason: string | null): Promise<boolean>;
   /**
-   * Sets the state and changes the reply in one step. False when the state was none of `from`. A sale with a deposit into a channel charges its voucher
-   * in the same step as it becomes `settled`: the channel's charges rise to `channel.max`, its balance by `amount` unless a state of that block or a
-   * later one is noted, `charged` is the price, and `channel.after` is set.
-   * With `fencingToken`, false also when the lease with this token has ended. A store that one process holds has no lease.
+   * Sets the state and changes the reply in one step. False when the state was none of `from`. A sale with a deposit
+   * into a channel charges its voucher in the same step as it becomes `settled`: the channel's charges rise to
+   * `channel.max`, its balance by `amount` unless a state of that block or a later one is noted, `charged` is the
+   * price, and `channel.after` is set.
+   * With `fencingToken`, false also when the lease with this token has ended. A store that one process holds has no
+   * lease.
    */
   move(
     id: string,
@@ -138,8 +153,9 @@ export interface LedgerStore {
     fencingToken?: number,
   ): Promise<boolean>;
   /**
-   * Notes the transactions that are about to be broadcast, in one step. Only rows in one of the states `where` are noted; returns their ids.
-   * With `fencingToken`, notes none when the lease with this token has ended. A store that one process holds has no lease.
+   * Notes the transactions that are about to be broadcast, in one step. Only rows in one of the states `where` are
+   * noted; returns their ids. With `fencingToken`, notes none when the lease with this token has ended. A store that
+   * one process holds has no lease.
    */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
@@ -147,23 +163,29 @@ export interface LedgerStore {
     fencingToken?: number,
   ): Promise<ReadonlySet<string>>;
   /**
-   * Deletes a row in one of these states, and its reply. False when it was in another state, or when a transaction is noted for it: the settler
-   * may note one at any moment, and then the row must be settled or failed. A row that had failed before becomes `failed` again instead, because
-   * its authorization is public on the chain.
+   * Deletes a row in one of these states, and its reply. False when it was in another state, or when a transaction is
+   * noted for it: the settler may note one at any moment, and then the row must be settled or failed. A row that had
+   * failed before becomes `failed` again instead, because its authorization is public on the chain.
    */
   release(id: string, from: readonly PaymentState[]): Promise<boolean>;
   /**
-   * Sum of a payer's other open payments that were reserved before this one, under these contracts: by default the key's own. When two processes reserve
-   * at the same moment, at least one counts the other.
+   * Sum of a payer's other open payments that were reserved before this one, under these contracts: by default the
+   * key's own. When two processes reserve at the same moment, at least one counts the other.
    */
   openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
-  /** Counts one delivery and returns the reply. Null when there were `max` deliveries already, or when the reply has expired at `now`. */
+  /**
+   * Counts one delivery and returns the reply. Null when there were `max` deliveries already, or when the reply has
+   * expired at `now`.
+   */
   takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
-  /** Notes the first delivery of a settled payment's reply, at `now`. The reply is then kept until `keepUntil`. Later calls return false. */
+  /**
+   * Notes the first delivery of a settled payment's reply, at `now`. The reply is then kept until `keepUntil`. Later
+   * calls return false.
+   */
   delivered(id: string, now: number, keepUntil: number): Promise<boolean>;
   /**
-   * Deletes the oldest of the replies that are kept until a time between `from` (exclusive) and `to` (inclusive), until they have `bytes` bytes at the
-   * most. Returns their number.
+   * Deletes the oldest of the replies that are kept until a time between `from` (exclusive) and `to` (inclusive), until
+   * they have `bytes` bytes at the most. Returns their number.
    */
   trimReplies(from: number, to: number, bytes: number): Promise<number>;
   /** Deletes replies that have expired at `now`. Returns their number. */
@@ -174,9 +196,15 @@ export interface LedgerStore {
   listByState(states: readonly PaymentState[], limit: number, after?: string): Promise<Payment[]>;
   /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(payer: Omit<PaymentKey, 'nonce'>): Promise<boolean>;
-  /** Open rows of all other processes than these, oldest first, at most `limit`. With `after`, only rows with a greater id. */
+  /**
+   * Open rows of all other processes than these, oldest first, at most `limit`. With `after`, only rows with a greater
+   * id.
+   */
   listLeftBehind(living: readonly string[], limit: number, after?: string): Promise<Payment[]>;
-  /** Rejects when the store cannot be read, and when it cannot be written. Reads one row. It writes only after a write has failed. */
+  /**
+   * Rejects when the store cannot be read, and when it cannot be written. Reads one row. It writes only after a write
+   * has failed.
+   */
   ping(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
   close(): Promise<void>;

@@ -27,7 +27,9 @@ export interface LedgerStores {
   readonly books: BookStore;
   /** Rejects when the ledger cannot be read, and when its database accepts no writes. */
   ping(): Promise<void>;
-  /** Resolves with the reason when the stores will take no more writes before the service is started again; else never. */
+  /**
+   * Resolves with the reason when the stores will take no more writes before the service is started again; else never.
+   */
   readonly syncFailed: Promise<Error>;
   /** Finishes earlier calls. Afterwards every store rejects. */
   close(): Promise<void>;

@@ -21,7 +21,10 @@ export interface KnownTransfer extends Omit<TransferNote, 'nextCheckAt'> {
   readonly isOpen: boolean;
 }
 
-/** The Gateway's transfers of settled payments. A row is inserted in the same transaction as the payment's move to `settled`. */
+/**
+ * The Gateway's transfers of settled payments. A row is inserted in the same transaction as the payment's move to
+ * `settled`.
+ */
 export interface GatewayTransferStore {
   /** Transfers whose check is due at `now`, the longest due first. */
   due(now: number, limit: number): Promise<DueTransfer[]>;
