@@ -7,7 +7,7 @@ import { createStillClock } from '../../support/still-clock.ts';
 import { newBuyer, present } from '../../support/usdc/buyer.ts';
 import { CODE, newContractPayer } from '../../support/usdc/contract-payer.ts';
 
-// Rows of the table under rule R1 in src/payment/README.md that no other test shows over HTTP: what a payer without funds can cause is bounded.
+// Rows of docs/limits.md that no other test shows over HTTP: what a payer without funds can cause is bounded.
 
 const ELSEWHERE = '127.0.0.2';
 const latch = latchedEndpoint();

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { readText } from '../../support/documents.ts';
 
-// The table of limits in src/payment/README.md has the figures of the code.
+// The table of docs/limits.md has the figures of the code.
 
 const rowAbout = (words: string): string =>
-  readText('src/payment/README.md')
+  readText('docs/limits.md')
     .split('\n')
     .find((line) => line.startsWith('|') && line.includes(words)) ?? '';
 const constant = (file: string, name: string): string => {
