@@ -165,12 +165,13 @@ export function createSwitchedSettling(options: SwitchedSettlingOptions): Mainta
     report,
     takeOver,
     start: async (maintain) => {
-      await remote.start(maintain);
       const leadAndMaintain = async (fencingToken: number): Promise<void> => {
         await lead(fencingToken);
         maintain();
       };
       await options.join({ lead: leadAndMaintain, stepDown, carry, report, takeOver });
+      // Who has joined knows among how many instances the space for replies is divided.
+      await remote.start(maintain);
     },
     refresh: () => current.refresh(),
     reconcile: (isInUse) => current.reconcile(isInUse),
