@@ -11,7 +11,7 @@ type Json = Record<string, unknown>;
  * `run` gets parsed parameters and returns the reply or throws an AppError. It cannot know whether it was paid for.
  */
 export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
-  /** Below `/v1` (free), or below `/v1/paid` and `/v1/lightning` (priced), for example `/fees/estimate`. */
+  /** Below `/v1` (free), or `/v1/paid`, `/v1/mpp` and `/v1/lightning` (priced), for example `/fees/estimate`. */
   path: `/${string}`;
   access: 'free' | 'paid';
   /** For a paid endpoint that is sold on one rail alone; `paid` is USDC. */

@@ -2,7 +2,8 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { address, baseUrl, httpUrl, privateKey, whole } from './table.ts';
 
-// Where data is read that is not the chain's, and what pages link to. For each: its shape, its keys, its assembly.
+// Where data is read that is not the chain's, and what pages link to. For each: its shape, its keys, its assembly. How
+// long each source may take stands in `wiring/sources.ts`.
 
 /** Fetching and reading third parties' pages, and the User-Agent of outgoing requests. */
 export interface WebConfig {

@@ -23,8 +23,8 @@ import { createWeb } from '../upstream/web/web.ts';
 import { createWiki, type Wiki } from '../upstream/wikipedia.ts';
 import type { Collecting } from './chain.ts';
 
-// What endpoints read besides the chain, and the client that asks for it. Each upstream's time-out, size, places and
-// cache stand here, with their reasons.
+// What endpoints read besides the chain, and the client that asks for it. The time-out, size, places and cache of each
+// source of data stand here, with their reasons; pages have theirs in `upstream/web/`, the Gateway in `payment/usdc/`.
 
 interface SourcesParts {
   config: Config;

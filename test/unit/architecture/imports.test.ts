@@ -75,7 +75,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'instances/': [...CORE, 'store/ports/', 'lib/'],
   // The self-test is a buyer: it sees money through the chain alone, not through the payment code.
   'selftest/': [...['catalogue/:declarations', 'chain/', 'store/ports/', 'lib/', 'errors.ts'], ...CONFIG_TYPES],
-  // More than the table: errors, because a bad parameter is one.
   'catalogue/': ['lib/', 'errors.ts'],
   'catalogue/catalogue.ts': ['catalogue/', 'endpoints/', 'lib/', 'errors.ts'],
   'endpoints/': [

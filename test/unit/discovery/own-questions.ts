@@ -2,7 +2,7 @@
 export type Question = readonly [question: string, path: string];
 
 /**
- * Forty questions that our own routes answer, two for most routes. They were written from the list of routes alone, before the index and its synonyms
+ * Questions that our own routes answer, two for most routes. They were written from the list of routes alone, before the index and its synonyms
  * were read, and they are not changed afterwards: the search follows them.
  */
 export const ANSWERED: readonly Question[] = [
