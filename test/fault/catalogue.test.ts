@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../src/lib/sqlite-file.ts';
 import type { CatalogueStore } from '../../src/store/ports/catalogue.ts';
-import { createCatalogueStore } from '../../src/store/sqlite/catalogue-store.ts';
-import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
 import { entriesOf, item, openCatalogue, paged } from '../support/market/catalogue.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { ownPort } from '../support/service/own-port.ts';
@@ -27,7 +26,7 @@ const items = (count: number) => Array.from({ length: count }, (_, n) => item(n)
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'catalogue-fault-'));
   db = openTestLedger(join(folder, 'ledger.db'));
-  store = createCatalogueStore(db);
+  store = storesOf(db).catalogue;
   server = await startReplay({ '/list': paged(items(450)) }, { port: await ownPort() });
   clock.now = 1_800_000_000_000;
   opened = openCatalogue(`${server.url}/list`, store, clock, TIMEOUT_MS);

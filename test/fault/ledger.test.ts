@@ -12,14 +12,9 @@ import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { decodePayment } from '../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
-import { createChannelStore } from '../../src/store/sqlite/channel-store.ts';
-import { createGatewayTransferStore } from '../../src/store/sqlite/gateway-transfers.ts';
-import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
-import { createRelayerSpending } from '../../src/store/sqlite/relayer-spending.ts';
-import { createSettledReads } from '../../src/store/sqlite/settled-reads.ts';
 import { createPayments } from '../../src/wiring/payments.ts';
 import { createOffer, termsOf } from '../../src/wiring/surfaces.ts';
-import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/usdc/payments.ts';
@@ -53,7 +48,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
   const { chainId, rpcUrls } = config.network;
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: 30_000 });
   const db = openTestLedger(join(mkdtempSync(join(folder, 'rail-')), 'ledger.db'));
-  const store = createLedgerStore(db);
+  const store = storesOf(db).payments;
   const failing = new Set<Method>();
   const failOnce =
     (method: Method) =>
@@ -70,10 +65,10 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     config,
     chain,
     store: faulty,
-    channels: createChannelStore(db),
-    spending: createRelayerSpending(db),
-    settled: createSettledReads(db),
-    transfers: createGatewayTransferStore(db),
+    channels: storesOf(db).channels,
+    spending: storesOf(db).spending,
+    settled: storesOf(db).settled,
+    transfers: storesOf(db).transfers,
     outgoing: createTestOutgoing(),
     sources,
     clock: systemClock,

@@ -19,10 +19,8 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
-import { createLightningStore } from '../../src/store/sqlite/lightning-store.ts';
-import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
 import { offersUnder, usdcCounters, usdcProtocol } from '../../src/wiring/surfaces.ts';
-import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
+import { openMemoryLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */
 export const ENV = {
@@ -109,7 +107,7 @@ export async function createTestApp(options: Options = {}) {
     payable,
     publicOrigin,
   });
-  const store = createMarketStore(ledgerDb);
+  const store = storesOf(ledgerDb).market;
   const market =
     options.market ?? createMarket({ store, caller, network: payable.network, limits: config.market, clock, log });
   const app = await buildApp<object>({
@@ -133,7 +131,7 @@ export async function createTestApp(options: Options = {}) {
       isReady: async () => true,
     }),
     facilitator: createFacilitator({
-      store: createLightningStore(ledgerDb),
+      store: storesOf(ledgerDb).lightning,
       clock,
       config: config.facilitator,
       publicOrigin: config.publicOrigin,

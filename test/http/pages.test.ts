@@ -4,11 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openChainDatabase } from '../../src/collector/store/database.ts';
 import type { ListedEntry } from '../../src/discovery/entry.ts';
-import { createLedgerStore } from '../../src/store/sqlite/ledger-store.ts';
-import { createMarketStore } from '../../src/store/sqlite/market-store.ts';
-import { createSelfTestStore } from '../../src/store/sqlite/selftest-store.ts';
 import { putBlocks } from '../support/chain/chain-rows.ts';
-import { openTestLedger } from '../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { type Service, serviceWith } from '../support/service/service.ts';
 import { ENV } from './harness.ts';
@@ -60,10 +57,10 @@ async function fill(folder: string, nowMs: number): Promise<void> {
     reason: EVIL,
   };
   const row = { place: 'evil.example/', domain: 'evil.example', listing, method: 'GET', ...calls } as const;
-  await createMarketStore(ledger).put(row, 12, { total: 9, perDomain: 9 });
+  await storesOf(ledger).market.put(row, 12, { total: 9, perDomain: 9 });
   const run = { at: nowMs, ok: false, latencyMs: 1500, transaction: Buffer.alloc(32, 0xab), notCharged: false };
-  await createSelfTestStore(ledger).record({ ...run, reason: 'charged' }, 0);
-  const payments = createLedgerStore(ledger);
+  await storesOf(ledger).selfTests.record({ ...run, reason: 'charged' }, 0);
+  const payments = storesOf(ledger).payments;
   await payments.reserve(reservation('p1', 'p1', { contract: Buffer.from(ENV.USDC_ADDRESS.slice(2), 'hex') }), 0, null);
   await payments.move('p1', ['reserved'], 'settling', {});
   await payments.move('p1', ['settling'], 'settled', { endedAt: nowMs, transaction: run.transaction, block: 7 });

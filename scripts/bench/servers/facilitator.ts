@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
-import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
+import { storesOf } from '../../../test/support/ledger/fresh-ledger.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../lib/lightning/facilitator-app.ts';
 
 // The facilitator over the ledger in LEDGER_FILE, in a process of its own that a benchmark can measure, double and kill. The rest of the environment is
@@ -14,7 +14,7 @@ const log = createLogger(config.logLevel);
 const db = openLedgerDatabase(LEDGER_FILE);
 const groups = { claims: 0, commits: 0 };
 const facilitator = createFacilitator({
-  store: countGroups(createLightningStore(db)),
+  store: countGroups(storesOf(db).lightning),
   clock: systemClock,
   config: config.facilitator,
   publicOrigin: `http://127.0.0.1:${PORT}`,

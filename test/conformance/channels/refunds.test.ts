@@ -16,13 +16,12 @@ import { createTurns } from '../../../src/payment/channels/turns.ts';
 import { hashClient } from '../../../src/payment/ledger.ts';
 import type { ChannelState } from '../../../src/store/ports/channel-state.ts';
 import type { ChannelOperation, ChannelStore } from '../../../src/store/ports/channels.ts';
-import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
 import { type ChainChannel, createChainChannels } from '../../support/channels/chain-channels.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
 import { voucherSale } from '../../support/ledger/channel-rows.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { openChainRelayer } from '../../support/usdc/chain-relayer.ts';
 
 // Refunds of payment channels: the real ledger, the real relayer, the contract on a real node.
@@ -62,7 +61,7 @@ beforeEach(async () => {
   bed = await openChainRelayer(network);
   folder = mkdtempSync(join(tmpdir(), 'refunds-'));
   db = openTestLedger(join(folder, 'ledger.db'));
-  store = createChannelStore(db);
+  store = storesOf(db).channels;
   alerts = [];
   clock.aheadMs = 0;
 });

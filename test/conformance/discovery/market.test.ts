@@ -4,8 +4,7 @@ import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { createMarket } from '../../../src/discovery/market.ts';
 import { createCaller } from '../../../src/discovery/market-probe.ts';
 import { createMarketSchedule } from '../../../src/discovery/market-schedule.ts';
-import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
-import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openMemoryLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 import { countRunningTime } from '../../support/running-time.ts';
 import { type Service, startService } from '../../support/service/service.ts';
@@ -33,7 +32,7 @@ afterAll(async () => {
 function openMarket(caip2: string) {
   const testHosts = new Map([['percall.example', { address: '127.0.0.1', port: service.config.port }]]);
   const db = openMemoryLedger();
-  const store = createMarketStore(db);
+  const store = storesOf(db).market;
   const caller = createCaller({
     dial: { resolve: async () => [], testHosts },
     userAgent: 'a-market/1',

@@ -9,11 +9,10 @@ import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { daysBefore, systemClock, utcDay } from '../../../src/lib/clock.ts';
 import type { RelayerSpendingStore } from '../../../src/store/ports/spending.ts';
-import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
 import { openCatalogue } from '../../../src/wiring/catalogue.ts';
 import { lossesOf, warnOfLosses } from '../../../src/wiring/rails.ts';
 import { createDeps } from '../../../src/wiring/service.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { usdcRoutes } from '../../support/prices.ts';
 
 const GWEI = 10n ** 9n;
@@ -30,7 +29,7 @@ afterAll(() => network.stop());
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-losses-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
-  spending = createRelayerSpending(db);
+  spending = storesOf(db).spending;
   onTestFinished(() => {
     db.close();
     rmSync(folder, { recursive: true });

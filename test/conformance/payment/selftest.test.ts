@@ -15,8 +15,7 @@ import type { Sources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { countSelfTests, createSelfTest } from '../../../src/selftest/self-test.ts';
-import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { priceOf } from '../../support/prices.ts';
 import { ownPort } from '../../support/service/own-port.ts';
 import { type Answer, call, startService } from '../../support/service/service.ts';
@@ -52,7 +51,7 @@ async function serve({ units = 1_000_000n, publicOrigin, ...options }: Options =
   const wallet = await newBuyer(network, units);
   const env = { SELFTEST_PRIVATE_KEY: bytesToHex(wallet.privateKey) };
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const store = createSelfTestStore(db);
+  const store = storesOf(db).selfTests;
   const sold = options.catalogue ?? catalogue;
   // The test gives the endpoint its data, so that it shows only this test's job and wallet.
   const shown = sold.map((endpoint) =>

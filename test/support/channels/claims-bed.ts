@@ -8,9 +8,8 @@ import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { systemClock as clock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
-import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
 import { voucherSale } from '../ledger/channel-rows.ts';
-import { openTestLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 import { openChainRelayer } from '../usdc/chain-relayer.ts';
 import { type ChainChannel, createChainChannels } from './chain-channels.ts';
 import type { createChannelStage } from './channel-contract.ts';
@@ -25,7 +24,7 @@ export async function openClaimsBed(network: EmbeddedNetwork, stage: ReturnType<
   const bed = await openChainRelayer(network);
   const folder = mkdtempSync(join(tmpdir(), 'claims-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const store = createChannelStore(db);
+  const store = storesOf(db).channels;
   const reader = createChannelReader(bed.chain);
 
   const noted = async ({ id }: ChainChannel) => {

@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 
 let fileImage: Buffer | undefined;
 let memoryImage: Buffer | undefined;
@@ -39,4 +41,13 @@ function makeLedger(): Buffer {
   const bytes = readFileSync(file);
   rmSync(folder, { recursive: true });
   return bytes;
+}
+
+const opened = new WeakMap<Sqlite, LedgerStores>();
+
+/** The stores over an open ledger: each test gets its ports here, and knows no file behind them. */
+export function storesOf(db: Sqlite): LedgerStores {
+  const stores = opened.get(db) ?? createSqliteStores(db);
+  opened.set(db, stores);
+  return stores;
 }

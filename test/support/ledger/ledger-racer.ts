@@ -1,5 +1,5 @@
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
+import { storesOf } from './fresh-ledger.ts';
 import { hash32, reservation } from './ledger-rows.ts';
 
 /** The instructions for one round. All racers do the same at the same time. */
@@ -14,7 +14,7 @@ export interface Round {
 // A process of its own, which reserves in a ledger that others reserve in: `ledger-racer.ts FILE NAME`.
 // It prints `ready`, then answers each round with its wins, and ends when its input closes.
 const [file = '', name = ''] = process.argv.slice(2);
-const store = createLedgerStore(openLedgerDatabase(file));
+const store = storesOf(openLedgerDatabase(file)).payments;
 
 process.on('message', async ({ number, tries, about }: Round) => {
   const tried = await Promise.all(

@@ -5,9 +5,8 @@ import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import type { FacilitatorLimits } from '../../../src/facilitator/limits.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { captureLog } from '../../http/harness.ts';
-import { openTestLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 
 /** The default limits. */
 export const LIMITS: FacilitatorLimits = { perMinute: 60, dailyCap: 20_000, maxTimeoutSeconds: 3600 };
@@ -30,7 +29,7 @@ interface Options {
 export function openFacilitator({ startMs, file, limits = {}, ownPayTo }: Options) {
   const folder = file === undefined ? mkdtempSync(join(tmpdir(), 'percall-facilitator-')) : null;
   const db = openTestLedger(file ?? join(folder ?? '', 'ledger.db'));
-  const store = createLightningStore(db);
+  const store = storesOf(db).lightning;
   const clock = createClockAt(startMs);
   const { lines, destination } = captureLog();
   const facilitator = createFacilitator({

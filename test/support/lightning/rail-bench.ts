@@ -15,9 +15,8 @@ import { createServeGranted } from '../../../src/payment/lightning/serve-granted
 import { MAINNET } from '../../../src/payment/lightning/terms.ts';
 import { decodePayment, quotedChallenge } from '../../../src/payment/protocols/x402/http.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
-import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import type { RateSource } from '../../../src/upstream/rates/bitcoin.ts';
-import { openTestLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 import { openIssuerBench } from './issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';
 
@@ -42,7 +41,7 @@ export async function openRailBench(choices: Choices = {}) {
   const { clock, node } = nodes;
   const folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const real = createLightningStore(db);
+  const real = storesOf(db).lightning;
   /** Members that replace the store's own. */
   const faults: Partial<LightningStore> = {};
   const store = new Proxy(real, {

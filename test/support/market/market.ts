@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { createMarket, type MarketLimits } from '../../../src/discovery/market.ts';
 import { createCaller } from '../../../src/discovery/market-probe.ts';
 import { createMarketSchedule } from '../../../src/discovery/market-schedule.ts';
-import { createMarketStore } from '../../../src/store/sqlite/market-store.ts';
-import { openTestLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { type Recorded, startReplay, TEST_CA } from '../upstream/replay.ts';
 
@@ -75,7 +74,7 @@ export async function openMarket({
   for (const name of ['plain.example', ...plainHosts]) testHosts.set(name, { address: '127.0.0.1', port: plain.port });
   const folder = mkdtempSync(join(tmpdir(), 'percall-market-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const store = createMarketStore(db);
+  const store = storesOf(db).market;
   const clock = createManualClock(startMs);
   const lines: [object, string][] = [];
   const write = (fields: object, message: string) => lines.push([fields, message]);

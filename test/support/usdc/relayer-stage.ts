@@ -14,15 +14,10 @@ import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
-import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
-import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { createRelayerSpending } from '../../../src/store/sqlite/relayer-spending.ts';
-import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
 import { createPayments } from '../../../src/wiring/payments.ts';
 import { createOffer, termsOf } from '../../../src/wiring/surfaces.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
-import { openTestLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 import { latchedEndpoint } from '../service/latch.ts';
 import { balanceOf } from './buyer.ts';
 import { headerOf, newKey, payloadOf, type Requirement, signAuthorization } from './payments.ts';
@@ -81,11 +76,11 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: config.rpcTimeoutMs });
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const store = createLedgerStore(db);
-  const spending = createRelayerSpending(db);
-  const settled = createSettledReads(db);
-  const transfers = createGatewayTransferStore(db);
-  const channels = createChannelStore(db);
+  const store = storesOf(db).payments;
+  const spending = storesOf(db).spending;
+  const settled = storesOf(db).settled;
+  const transfers = storesOf(db).transfers;
+  const channels = storesOf(db).channels;
   const common = { config, chain, store, channels, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
   const payments = createPayments<Sources>({
     ...common,

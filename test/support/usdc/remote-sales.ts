@@ -9,10 +9,8 @@ import { createSettlement } from '../../../src/payment/settle-rows.ts';
 import { type Authorization, paymentKey, type SettlingRail } from '../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { Payment } from '../../../src/store/ports/sales.ts';
-import { createGatewayTransferStore } from '../../../src/store/sqlite/gateway-transfers.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../gathered.ts';
-import { openTestLedger } from '../ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 
 /** A client's time-out in these suites, in milliseconds. A buyer is held a little longer. */
 export const TIMEOUT_MS = 600;
@@ -27,7 +25,7 @@ type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Pro
 export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => SettlingRail) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-remote-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const store = createLedgerStore(db);
+  const store = storesOf(db).payments;
   const clock = systemClock;
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   const ledger = createLedger({ store, clock, bootId: 'this', ...limits });
@@ -76,7 +74,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     store,
     sell,
     reconcile,
-    transfers: createGatewayTransferStore(db),
+    transfers: storesOf(db).transfers,
     row: (authorization: Authorization) => ledger.find(paymentKey(authorization, network, hexToBytes(contract))),
     /** Reconciles until no payment is open. */
     resolveAll: async () => {

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import type { CatalogueStore } from '../../../src/store/ports/catalogue.ts';
-import { createCatalogueStore } from '../../../src/store/sqlite/catalogue-store.ts';
-import { openMemoryLedger, openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openMemoryLedger, openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { entriesOf, gateway, item, openCatalogue, paged, plain } from '../../support/market/catalogue.ts';
 import { type Replay, startReplay } from '../../support/upstream/replay.ts';
 
@@ -19,7 +18,7 @@ const closing: (() => Promise<void>)[] = [];
 
 beforeEach(async () => {
   db = openMemoryLedger();
-  store = createCatalogueStore(db);
+  store = storesOf(db).catalogue;
   server = await startReplay();
   clock = {
     now: 1_800_000_000_000,
@@ -137,7 +136,7 @@ describe('the catalogue', () => {
     const start = () => {
       db.close();
       db = openTestLedger(join(folder, 'ledger.db'));
-      store = createCatalogueStore(db);
+      store = storesOf(db).catalogue;
       return open();
     };
     serve(items(3));

@@ -5,8 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { selftest } from '../../../src/endpoints/selftest.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import type { SelfTestRun, SelfTestStore } from '../../../src/store/ports/selftest.ts';
-import { createSelfTestStore } from '../../../src/store/sqlite/selftest-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { HASH, NOW_SECONDS } from './fixture.ts';
 
 const ORIGIN = 'https://api.example.com';
@@ -18,7 +17,7 @@ let store: SelfTestStore;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'selftest-endpoint-'));
   db = openTestLedger(join(folder, 'ledger.db'));
-  store = createSelfTestStore(db);
+  store = storesOf(db).selfTests;
 });
 afterEach(() => {
   db.close();

@@ -6,9 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger, hashClient, hashRequest, type Ledger } from '../../../src/payment/ledger.ts';
 import { REVERTED } from '../../../src/payment/settler.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../../support/gathered.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -20,7 +19,7 @@ const open = (bootId: string): Ledger => createLedger({ ...options, store, bootI
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'ledger-'));
-  store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+  store = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
 });
 afterEach(async () => {
   await store.close();
@@ -103,7 +102,7 @@ describe('moves', () => {
     const bytes = readFileSync(join(folder, 'ledger.db'));
     expect(bytes.includes(Buffer.from(first.signature))).toBe(false);
     expect(bytes.includes(Buffer.from(second.signature))).toBe(false);
-    store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+    store = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
   });
 
   test('a reverted payment may be reserved again, and falls back to failed when that fails; another failure may not', async () => {

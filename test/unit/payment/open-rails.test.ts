@@ -16,13 +16,10 @@ import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
 import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
-import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
 import { balanceContracts, openRails, type RailKit } from '../../../src/wiring/rails.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
@@ -149,8 +146,8 @@ describe('the rails', () => {
     const outgoing = { upstreams, userAgent: 'percall/test' };
     const folder = mkdtempSync(join(tmpdir(), 'open-rails-'));
     const db = openTestLedger(join(folder, 'ledger.db'));
-    const store = createLedgerStore(db);
-    const channels = createChannelStore(db);
+    const store = storesOf(db).payments;
+    const channels = storesOf(db).channels;
     const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
     const ledger = createLedger({ store, clock: systemClock, bootId: 'boot', ...limits });
     const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
@@ -162,7 +159,7 @@ describe('the rails', () => {
       ledger,
       channels,
       spending,
-      settled: createSettledReads(db),
+      settled: storesOf(db).settled,
       transfers,
       outgoing,
       // Of these the rails use what is given here, and nothing else.

@@ -9,11 +9,8 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics, publishMaintenance } from '../../../src/payment/metrics.ts';
 import type { LightningStore } from '../../../src/store/ports/proofs.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
-import { createChannelStore } from '../../../src/store/sqlite/channel-store.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../support/ledger/channel-rows.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -27,8 +24,8 @@ const clock = { nowMs: () => now, sleep: async () => {} };
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'metrics-'));
   db = openTestLedger(join(folder, 'ledger.db'));
-  store = createLedgerStore(db);
-  claims = createLightningStore(db);
+  store = storesOf(db).payments;
+  claims = storesOf(db).lightning;
   registry = new Registry();
   now = 1_800_000_000_000;
 });
@@ -46,7 +43,7 @@ function counted(bootId = 'boot') {
     railOf: () => 'a',
   });
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
-  const channels = createChannelStore(db);
+  const channels = storesOf(db).channels;
   return { metrics, ledger: createLedger({ store, channels, clock, bootId, ...limits, onMove: metrics.onMove }) };
 }
 
@@ -70,7 +67,7 @@ const moves = (state: string, rail = 'usdc') => sample('payment_moves_total', { 
 
 test('a deposit into a channel counts as settled with what it paid for, not with the rest', async () => {
   const { metrics } = counted();
-  await createChannelStore(db).note(channelTerms('a'), channelState(), now);
+  await storesOf(db).channels.note(channelTerms('a'), channelState(), now);
   await store.reserve(depositSale('d', 'a', 1500n, { price: 1500n, amount: 9_000_000n }), 0, null);
   await store.move('d', ['reserved'], 'settled', { block: 7, endedAt: now });
   metrics.onMove('d', 'settled');
@@ -81,7 +78,7 @@ test('a deposit into a channel counts as settled with what it paid for, not with
 test('a sale for a voucher is counted without a read of its row', async () => {
   store = { ...store, get: () => Promise.reject(new Error('a row is read')) };
   const { ledger, metrics } = counted();
-  await createChannelStore(db).note(channelTerms('a'), channelState(), now);
+  await storesOf(db).channels.note(channelTerms('a'), channelState(), now);
   await ledger.charge(voucherSale('', 'a', 500n, { price: 500n, amount: 500n }), Buffer.from('reply'));
   expect(await sample('payment_settled_usdc_total')).toBe(0.0005);
   expect(await sample('payment_income_usdc_total', { rail: 'a' })).toBe(0.0005);
@@ -95,7 +92,7 @@ test('a sale for a voucher is counted without a read of its row', async () => {
 
 test('a sale for a contract that no rail has is counted as of another rail', async () => {
   const metrics = createPaymentMetrics(registry, { store, clock, storeBytes: 1, rails: ['a'], railOf: () => null });
-  await createChannelStore(db).note(channelTerms('a'), channelState(), now);
+  await storesOf(db).channels.note(channelTerms('a'), channelState(), now);
   await store.reserve(depositSale('d', 'a', 1500n, { price: 1500n }), 0, null);
   await store.move('d', ['reserved'], 'settled', { block: 7, endedAt: now });
   metrics.onMove('d', 'settled', (await store.get('d')) ?? undefined);

@@ -17,9 +17,8 @@ import type { Found } from '../../../src/payment/settler.ts';
 import { type Intent, REVERTED } from '../../../src/payment/settler.ts';
 import { checkAccepted, readSigned } from '../../../src/payment/usdc/authorization.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
 import { createOffer } from '../../../src/wiring/surfaces.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 import { latchedEndpoint } from '../../support/service/latch.ts';
 import { moodyEndpoint } from '../../support/service/moody-endpoint.ts';
@@ -75,7 +74,7 @@ const reverted = async (id: string) => {
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'purchase-'));
-  const opened = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+  const opened = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
   reservations = 0;
   store = {
     ...opened,

@@ -5,8 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createRecovery } from '../../../src/payment/settling.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
@@ -18,7 +17,7 @@ let clock: ManualClock;
 let warned: object[];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'recovery-'));
-  store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+  store = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
   clock = createManualClock(1_800_000_000_000);
   warned = [];
 });

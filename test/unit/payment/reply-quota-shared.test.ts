@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -17,7 +16,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 test('two processes that keep replies in one store do not overfill it, whichever of them counted last', async () => {
   const storeBytes = 1000;
   const open = (bootId: string) => {
-    const store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+    const store = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
     const limits = { storeBytes, sharedBy: () => 2, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
     return { store, ledger: createLedger({ store, clock: systemClock, bootId, ...limits }) };
   };

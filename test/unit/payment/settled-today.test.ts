@@ -1,11 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
 import { createSettledToday, type RailSum } from '../../../src/payment/settled-today.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { createLightningStore } from '../../../src/store/sqlite/lightning-store.ts';
-import { createSettledReads } from '../../../src/store/sqlite/settled-reads.ts';
 import { waysIn } from '../../../src/wiring/rails.ts';
-import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openMemoryLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { reservation } from '../../support/ledger/ledger-rows.ts';
 import { accountedOf, grantOf } from '../../support/lightning/lightning-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
@@ -25,10 +22,10 @@ const ALWAYS = ['usdc', 'lightning'] as const;
 
 function open(startMs: number) {
   const db = openMemoryLedger();
-  const ledger = createLedgerStore(db);
-  const claims = createLightningStore(db);
+  const ledger = storesOf(db).payments;
+  const claims = storesOf(db).lightning;
   const clock = createManualClock(startMs);
-  const reads = createSettledReads(db);
+  const reads = storesOf(db).settled;
   let number = 0;
   return {
     clock,

@@ -7,8 +7,7 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createSettlement, type Settlement } from '../../../src/payment/settle-rows.ts';
 import type { Found, Intent, LookupRank, Outcome, SettlingRail } from '../../../src/payment/settler.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
@@ -39,7 +38,7 @@ let before: () => Promise<unknown>;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'settlement-'));
   db = openTestLedger(join(folder, 'ledger.db'));
-  store = createLedgerStore(db);
+  store = storesOf(db).payments;
   clock = createManualClock(1_800_000_000_000);
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   ledger = createLedger({ store, clock, bootId: 'boot', ...limits });

@@ -11,8 +11,7 @@ import type { Intent, Outcome, Settler } from '../../../src/payment/settler.ts';
 import { createLocalSettling } from '../../../src/payment/settling.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 /** Whom all rows here are of. */
@@ -49,7 +48,7 @@ afterEach(async () => {
 });
 
 function open(bootId: string): Ledger {
-  const store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+  const store = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
   stores.push(store);
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   return createLedger({ store, clock: systemClock, bootId, ...limits });

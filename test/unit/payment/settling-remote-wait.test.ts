@@ -6,8 +6,7 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import type { SettlingProcess } from '../../../src/payment/settling.ts';
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
@@ -24,7 +23,7 @@ let clock: ManualClock;
 let tell: (id: string) => void;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'settling-remote-'));
-  store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+  store = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
   clock = createManualClock(START_MS);
   ledger = open();
 });

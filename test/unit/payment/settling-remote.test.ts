@@ -9,8 +9,7 @@ import type { Intent } from '../../../src/payment/settler.ts';
 import type { SettlingProcess, SettlingReport } from '../../../src/payment/settling.ts';
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
 import type { LedgerStore } from '../../../src/store/ports/sales.ts';
-import { createLedgerStore } from '../../../src/store/sqlite/ledger-store.ts';
-import { openTestLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 
 /** The other process ends a row long before this is over, also where the machine pauses. */
@@ -38,7 +37,7 @@ afterEach(async () => {
 });
 
 function open(bootId: string): Ledger {
-  const store = createLedgerStore(openTestLedger(join(folder, 'ledger.db')));
+  const store = storesOf(openTestLedger(join(folder, 'ledger.db'))).payments;
   stores.push(store);
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   return createLedger({ store, clock: systemClock, bootId, ...limits });

@@ -12,10 +12,9 @@ import { MAINNET, TESTNET } from '../../../../../src/payment/lightning/terms.ts'
 import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';
-import { createLightningStore } from '../../../../../src/store/sqlite/lightning-store.ts';
 import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/client.ts';
 import { usdcProtocol, wordsOfRefusal } from '../../../../../src/wiring/surfaces.ts';
-import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { type NodeServer, SECRETS, startNodeServer } from '../../../../support/lightning/lightning-node-servers.ts';
 import { grantOf, invoiceOf, keyOf, NOON } from '../../../../support/lightning/lightning-rows.ts';
@@ -45,7 +44,7 @@ beforeEach(async () => {
   upstreams = createUpstreams({ clock, userAgent: 'percall/test', log: log as never });
   folder = mkdtempSync(join(tmpdir(), 'percall-rail-'));
   db = openTestLedger(join(folder, 'ledger.db'));
-  store = createLightningStore(db);
+  store = storesOf(db).lightning;
 });
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.stop();

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../../src/lib/sqlite-file.ts';
 import { createGasBudget } from '../../../../../src/payment/relayer/gas.ts';
-import { createRelayerSpending } from '../../../../../src/store/sqlite/relayer-spending.ts';
-import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const NOON = Date.UTC(2026, 10, 21, 12);
@@ -40,7 +39,7 @@ async function started(
   const daily = dailyWei === null ? null : { wei: dailyWei, plusIncome: false };
   const incomeToday = () => Promise.reject(new Error('a fixed budget asks for no income'));
   const budget = createGasBudget({
-    store: createRelayerSpending(db),
+    store: storesOf(db).spending,
     clock,
     daily,
     incomeToday,
@@ -81,7 +80,7 @@ test('the first day of the epoch is a day like any other', async () => {
   spend(3n);
   await written();
   expect(spentWei()).toBe(3n);
-  expect(await createRelayerSpending(db).spentOn('1970-01-01')).toMatchObject({ wei: 3n });
+  expect(await storesOf(db).spending.spentOn('1970-01-01')).toMatchObject({ wei: 3n });
 });
 
 test('sales that are not settled yet count, because they will be settled', async () => {
@@ -124,7 +123,7 @@ describe('a budget that the day’s income adds to', () => {
   async function growing(clock = createManualClock(NOON)) {
     const income = { units: 0n, reads: 0, isAway: false };
     const budget = createGasBudget({
-      store: createRelayerSpending(db),
+      store: storesOf(db).spending,
       clock,
       daily: { wei: 2n * WEI, plusIncome: true },
       incomeToday: async () => {

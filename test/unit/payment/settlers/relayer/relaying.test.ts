@@ -14,8 +14,7 @@ import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
 import { createTokenWatch } from '../../../../../src/payment/usdc/token-watch.ts';
 import { NOTHING_SPENT, type Spending } from '../../../../../src/store/ports/spending.ts';
-import { createRelayerSpending } from '../../../../../src/store/sqlite/relayer-spending.ts';
-import { openTestLedger } from '../../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { addMempool } from '../../../../support/usdc/mempool.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
@@ -62,7 +61,7 @@ async function bench({
   const pool = addMempool(node);
   const folder = mkdtempSync(join(tmpdir(), 'relaying-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const spending = createRelayerSpending(db);
+  const spending = storesOf(db).spending;
   await spending.add(TODAY, spent);
   const clock = createManualClock(NOON);
   const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
