@@ -8,11 +8,23 @@ import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { openLedger } from '../../src/wiring/ledger.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
-import { accountedOf } from '../support/lightning/lightning-rows.ts';
 import { openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
 
 const ENV = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const RETRIES = 'ledger_retries_total';
+/** A listing of the market, whose writes decide in several steps. */
+const LISTING = {
+  place: 'a/x',
+  domain: 'a',
+  listing: '{}',
+  method: 'GET',
+  pricedAt: 1,
+  checkedAt: 1,
+  dueAt: 1,
+  failures: 0,
+  reason: null,
+  offlineAt: null,
+} as const;
 /** So long that no busy machine reaches them. */
 const TIMES = { LEDGER_CONNECT_TIMEOUT_MS: '60000', LEDGER_STATEMENT_TIMEOUT_MS: '60000' };
 
@@ -41,14 +53,15 @@ describePostgres('a ledger that is shared', () => {
     const { url, blocker, watcher, close } = await openMeddled();
     const ledger = await open(url);
     try {
-      expect(await ledger.stores.lightning.claim(accountedOf('a'))).toBe('claimed');
+      const put = () => ledger.stores.market.put(LISTING, 1, { total: 1, perDomain: 1 });
+      expect(await put()).toBe('listed');
       expect(await retries()).toEqual([0]);
       await blocker.query('BEGIN');
-      await blocker.query('UPDATE lightning_facilitator_totals SET claims = claims + 1');
-      const claim = ledger.stores.lightning.claim(accountedOf('b'));
+      await blocker.query('UPDATE market_listings SET due_at = due_at + 1');
+      const again = put();
       await untilSomebodyWaits(watcher);
       await blocker.query('COMMIT');
-      expect([await claim, await retries()]).toEqual(['claimed', [1]]);
+      expect([await again, await retries()]).toEqual(['updated', [1]]);
     } finally {
       await Promise.all([ledger.close(), close()]);
     }

@@ -17,6 +17,19 @@ const LIMITS = { poolSize: 5, connectTimeoutMs: 1200, statementTimeoutMs: 1200 }
 const BOUND_MS = 20_000;
 const WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
+const LISTING = {
+  place: 'a/x',
+  domain: 'a',
+  listing: '{}',
+  method: 'GET',
+  pricedAt: 1,
+  checkedAt: 1,
+  dueAt: 1,
+  failures: 0,
+  reason: null,
+  offlineAt: null,
+} as const;
+
 describePostgres('a connection to PostgreSQL', () => {
   let url: string;
   let proxy: DatabaseProxy;
@@ -63,11 +76,11 @@ describePostgres('a connection to PostgreSQL', () => {
     stores = await untilItWorks(() => openPostgresStores({ url: proxy.url, ...LIMITS, clock: systemClock }));
   }
 
-  /** Sends a write until one is seen to wait for a lock. Each waits no longer than its time-out, which a busy machine may have reached by then. */
-  async function stuckWrite(watcher: Client): Promise<{ ended: Promise<unknown> }> {
+  /** Makes a write until one is seen to wait for a lock. Each waits no longer than its time-out, which a busy machine may have reached by then. */
+  async function stuck(watcher: Client, write: () => Promise<unknown>): Promise<{ ended: Promise<unknown> }> {
     for (;;) {
       let isOver = false;
-      const ended = end(reserve('stuck')).finally(() => {
+      const ended = end(write()).finally(() => {
         isOver = true;
       });
       while (!isOver) if ((await watcher.query(WAITING)).rows.length > 0) return { ended };
@@ -144,7 +157,7 @@ describePostgres('a connection to PostgreSQL', () => {
       expect.stringContaining('statement timeout'),
       expect.stringContaining('statement timeout'),
     ]);
-    // The other write queue has its own slot.
+    // The other write queue has its own turn.
     const claim = (tries: number) => stores.lightning.claim(accountedOf(idOf('a', tries)));
     expect(await end(untilItWorks(claim))).toBe('claimed');
     await blocker.query('ROLLBACK');
@@ -155,19 +168,38 @@ describePostgres('a connection to PostgreSQL', () => {
 
   test('left in the middle of a transaction is ended by the server, and its locks with it', async () => {
     await shortenTimeouts();
+    const put = (of: LedgerStores) => of.market.put(LISTING, 1, { total: 2, perDomain: 2 });
+    const blocker = new Client({ connectionString: url });
+    const watcher = new Client({ connectionString: url });
+    await Promise.all([blocker.connect(), watcher.connect()]);
+    await put(direct);
+    await blocker.query('BEGIN; UPDATE market_listings SET due_at = due_at + 1');
+    const { ended } = await stuck(watcher, () => put(stores));
+    await watcher.end();
+    // Now the server goes on with the statement. It gets neither the next one nor notice of the client's end.
+    proxy.swallow();
+    await blocker.query('ROLLBACK');
+    await blocker.end();
+    expect(await ended).toBe('rejected');
+    expect(await end(untilItWorks(() => direct.market.drop(LISTING.place)))).not.toBe('late');
+  });
+
+  test('lost while its transaction waits for the turn rejects it as unknown, and the server makes it whole', async () => {
+    await shortenTimeouts();
     const blocker = new Client({ connectionString: url });
     const watcher = new Client({ connectionString: url });
     await Promise.all([blocker.connect(), watcher.connect()]);
     await blocker.query("BEGIN; UPDATE ledger_turns SET taken = taken WHERE name = 'payments'");
-    const { ended } = await stuckWrite(watcher);
+    const { ended } = await stuck(watcher, () => reserve('stuck'));
     await watcher.end();
-    // Now the server begins and takes the slot. It gets neither the statements nor notice of the client's end.
+    // The server has the whole transaction, its COMMIT included.
     proxy.swallow();
     await blocker.query('ROLLBACK');
     await blocker.end();
     expect(await ended).toBe('rejected');
     expect(await end(untilItWorks(() => reserve('next', direct)))).toBe(true);
-    expect(await direct.payments.get('stuck')).toBeNull();
+    expect(await direct.payments.get('stuck')).toMatchObject({ state: 'reserved' });
+    expect(await direct.payments.reserve(reservation('stuck', 'stuck'), 0, null)).toBe(false);
   });
 
   test('is one of a bounded number, and has a name in pg_stat_activity', async () => {

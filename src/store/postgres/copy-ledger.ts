@@ -13,7 +13,7 @@ const SQLITE_MIGRATIONS = join(import.meta.dirname, '../sqlite/migrations');
 /** The most rows and bytes in one statement. No reply is nearly as large, and neither side holds much in memory. */
 const CHUNK_ROWS = 1000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
-/** A service that writes to the target holds a queue slot for milliseconds only. */
+/** A service that writes to the target holds a queue's turn for milliseconds only. */
 const LOCK_TIMEOUT_MS = 5000;
 
 interface CopyOptions {
@@ -36,7 +36,7 @@ export interface CopiedTable {
 
 /**
  * Copies a ledger from a file into an empty one on PostgreSQL, which it migrates first. Returns the counts, which are equal in both.
- * It is one transaction that holds every queue slot. So the target has everything or nothing, and no service sells over half a ledger.
+ * It is one transaction that holds every queue's turn. So the target has everything or nothing, and no service sells over half a ledger.
  * Rejects, with nothing changed but the schema, when the source is damaged or of another version, or when the target has rows or a running service.
  */
 export async function copyLedger(options: CopyOptions): Promise<readonly CopiedTable[]> {

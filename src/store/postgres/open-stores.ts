@@ -57,9 +57,9 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   const onFailure = () => {
     hasFailed = true;
   };
-  const queue = (slot: string) => createWriteQueue({ pool: pools.writes, retry, slot, onFailure });
+  const queue = (turn: string) => createWriteQueue({ pool: pools.writes, retry, turn, onFailure });
   const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
-  // A write of nothing takes the queue's slot, which is a row, and commits.
+  // A write of nothing takes the queue's turn, which is a row, and commits.
   const ping = createPing(pools, clock, async () => {
     if (!hasFailed) return;
     await queues.others.write({ statements: [], read: () => null });

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { isConflict } from './errors.ts';
 
-/** How long a transaction is retried, counted from its first attempt. Long enough for hundreds of queue slots, short enough for a waiting buyer. */
+/** How long a transaction is retried, counted from its first attempt. Long enough for hundreds of queue's turns, short enough for a waiting buyer. */
 const GIVE_UP_MS = 5000;
 const LONGEST_PAUSE_MS = 50;
 

@@ -2,15 +2,14 @@ import type { Pool, QueryResult } from 'pg';
 import { asLedgerError, isOwnFault } from './errors.ts';
 import type { Retry } from './retry.ts';
 import { fixed, type Statement, statement } from './statement.ts';
-import { commit, rollback, withClient } from './transaction.ts';
+import { commit, withClient } from './transaction.ts';
 
 /** The most writes in one transaction, so that waiting writes do not wait long. */
 const MAX_BATCH = 128;
 
-const [BEGIN_READ, ROLL_BACK] = [fixed('BEGIN ISOLATION LEVEL READ COMMITTED'), fixed('ROLLBACK')];
-const BEGIN = fixed('BEGIN ISOLATION LEVEL SERIALIZABLE');
-const AWAIT_SLOT = statement<{ slot: string }>('SELECT name FROM ledger_turns WHERE name = @slot FOR UPDATE');
-const TAKE_SLOT = statement<{ slot: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @slot');
+const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
+// An UPDATE and no lock alone: an older instance is SERIALIZABLE, and is aborted by a changed row only.
+const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
 
 /** What a statement changed or returned. */
 export type Result = Pick<QueryResult, 'rows' | 'rowCount'>;
@@ -54,28 +53,28 @@ interface Waiting {
 interface WriteQueueOptions {
   readonly pool: Pool;
   readonly retry: Retry;
-  /** The name of the slot. Queues with the same slot, in all instances, write one after the other. */
-  readonly slot: string;
+  /** Queues with the same turn, in all instances, write one after the other. A table is written under one turn only. */
+  readonly turn: string;
   /** Called when a transaction has failed and will not be run again, also when its outcome is unknown. */
   readonly onFailure?: () => void;
 }
 
 /**
- * Lets concurrent writes share one durable SERIALIZABLE transaction and two round trips, as group commit does on SQLite.
- * 1. Writes wait for the end of the event loop turn, or of the transaction before theirs. One transaction runs at a time. Neighbours of one kind
- *    become one statement, because the cost of a short write is mostly that of its statement.
- * 2. The queue waits for its slot among the instances, begins, takes the slot and sends everything up to COMMIT at once. It waits before BEGIN,
- *    because a snapshot is taken at BEGIN: of two overlapping transactions that touch the same pages the database aborts one. The slot avoids
- *    that; SERIALIZABLE protects against what the slot does not cover.
- * 3. A transaction that the database aborted is run again as a whole. One that violates a constraint is rolled back, and its writes run in ever
- *    smaller parts, so that only the faulty write rejects.
- * 4. Nothing resolves before COMMIT was answered. When the connection is lost before, all of its writes reject, and it is unknown whether they are
- *    in the database.
+ * Lets concurrent writes share one durable transaction and one round trip, as group commit does on SQLite.
+ * 1. Writes wait for the end of the event loop turn, or of the transaction before theirs. One transaction runs at a
+ *    time. Neighbours of one kind become one statement, because a short write's cost is mostly that of its statement.
+ * 2. The transaction is sent whole, from BEGIN to COMMIT, so nothing waits for this process while a lock is held. Its
+ *    first statement takes the turn, a row, among the instances. Under READ COMMITTED each later statement sees all
+ *    that earlier turns have committed, so a guard means what it means with one writer.
+ * 3. A transaction that the database aborted is run again as a whole. One that violates a constraint is rolled back,
+ *    and its writes run in ever smaller parts, so that only the faulty write rejects.
+ * 4. Nothing resolves before COMMIT was answered. When the connection is lost before, all of its writes reject, and it
+ *    is unknown whether they are in the database.
  */
-export function createWriteQueue({ pool, retry, slot, onFailure = () => {} }: WriteQueueOptions): WriteQueue {
+export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: WriteQueueOptions): WriteQueue {
   let waiting: Waiting[] = [];
   let running: Promise<void> | null = null;
-  const slots = { await: AWAIT_SLOT({ slot }), take: TAKE_SLOT({ slot }) };
+  const takeTurn = TAKE_TURN({ turn });
 
   async function drain(): Promise<void> {
     await new Promise(setImmediate);
@@ -91,7 +90,7 @@ export function createWriteQueue({ pool, retry, slot, onFailure = () => {} }: Wr
     try {
       const steps = stepsOf(batch);
       const statements = steps.flatMap(({ write }) => write.statements);
-      settle(steps, await retry(() => transact(pool, slots, statements)));
+      settle(steps, await retry(() => flight(pool, takeTurn, statements)));
     } catch (error) {
       const half = Math.ceil(batch.length / 2);
       if (isOwnFault(error) && batch.length > 1)
@@ -154,23 +153,12 @@ function settle(steps: readonly Step[], results: readonly Result[]): void {
   }
 }
 
-type SlotStatements = Record<'await' | 'take', Statement>;
-
-function transact(pool: Pool, slots: SlotStatements, statements: readonly Statement[]): Promise<Result[]> {
+/** Sends a transaction whole. After a failure the server ignores what follows, COMMIT included. */
+function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[]): Promise<Result[]> {
   return withClient(pool, async (client) => {
-    // The waiting transaction is rolled back, because committing a row lock costs a sync to disk. When the wait was too long, taking the slot fails.
-    const beginning = [BEGIN_READ, slots.await, ROLL_BACK, BEGIN, slots.take];
-    const [, , ...begun] = await Promise.allSettled(beginning.map((one) => client.query(one)));
-    try {
-      throwFirst(begun);
-    } catch (error) {
-      await rollback(client, error);
-      throw error;
-    }
-    // After a failure the server ignores what follows, COMMIT included.
-    const sent = statements.map((one) => client.query(one));
+    const sent = [BEGIN, takeTurn, ...statements].map((one) => client.query(one));
     throwFirst(await Promise.allSettled([...sent, commit(client)]));
-    return Promise.all(sent);
+    return Promise.all(sent.slice(2));
   });
 }
 
