@@ -10,7 +10,7 @@ const MONEY = new Set(
    refundNonce amountMsat wei failedWei gas sum`.split(/\s+/),
 );
 /** The columns that hold flags: INTEGER here, 0 or 1. */
-const FLAGS = new Set(['payerHasCode', 'settled', 'ok', 'notCharged', 'isMade', 'isSpent', 'isFull']);
+const FLAGS = new Set(['payerHasCode', 'settled', 'ok', 'notCharged', 'isMade', 'isSpent', 'isFull', 'isOpen']);
 
 const DIALECT: Dialect = {
   parameter: () => '?',

@@ -1,22 +1,25 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/tasks.ts';
+import { openPostgresDatabase } from '../db/postgres.ts';
 import type { LedgerStores } from '../ports/stores.ts';
+import {
+  createCatalogueCopy,
+  createGatewayTransfers,
+  createProviderNotes,
+  createRelayerSpending,
+  createSelfTests,
+  createServiceKeys,
+} from '../service-records.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createBookStore } from './books.ts';
-import { createCatalogueStore } from './catalogue-store.ts';
 import { createChannelStore } from './channel-store.ts';
-import { createGatewayTransferStore } from './gateway-transfers.ts';
 import { ledgerPlace } from './ledger-place.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
 import { createMarketStore } from './market-store.ts';
 import { migrate } from './migrate.ts';
 import { openPools, type Pools } from './pool.ts';
-import { createProviderNotes } from './provider-notes.ts';
-import { createRelayerSpending } from './relayer-spending.ts';
 import { createRetry } from './retry.ts';
-import { createSelfTestStore } from './selftest-store.ts';
-import { createServiceKeys } from './service-keys.ts';
 import { createSettledReads } from './settled-reads.ts';
 import { fixed } from './statement.ts';
 import { createWriteQueue } from './write-queue.ts';
@@ -66,6 +69,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     hasFailed = false;
   });
   const waiting = createWaitingBytes();
+  const ledger = openPostgresDatabase({ pools, retry, queues });
   let closed: Promise<void> | null = null;
   const close = () => {
     closed ??= Promise.all(Object.values(queues).map((one) => one.idle())).then(pools.close);
@@ -76,14 +80,14 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     payments: createLedgerStore({ pools, queue: queues.payments, waiting, close, ping }),
     channels: createChannelStore({ pools, queue: queues.payments, waiting }),
     lightning: createLightningStore({ pools, queue: queues.lightning, ping }),
-    transfers: createGatewayTransferStore(pools, queues.payments),
-    spending: createRelayerSpending(pools, queues.others),
-    selfTests: createSelfTestStore(pools, queues.others),
+    transfers: createGatewayTransfers(ledger),
+    spending: createRelayerSpending(ledger),
+    selfTests: createSelfTests(ledger),
     market: createMarketStore(pools, retry),
-    catalogue: createCatalogueStore(pools, queues.others),
+    catalogue: createCatalogueCopy(ledger),
     settled: createSettledReads(pools),
-    keys: createServiceKeys(pools, queues.others),
-    providers: createProviderNotes(pools, queues.others),
+    keys: createServiceKeys(ledger),
+    providers: createProviderNotes(ledger),
     books: createBookStore(pools, queues.others),
     ping,
     // A database that is lost for a while comes back.

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../../src/lib/sqlite-file.ts';
 import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { createRelayerSpending } from '../../../../src/store/sqlite/relayer-spending.ts';
+import { storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 
 const MIGRATIONS = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
@@ -49,7 +49,7 @@ test('a ledger from before authorizations were hashed keeps its payments, has nu
   const store = createLedgerStore(db);
   const unknown = { authorizationHash: null, price: null, charged: null, payerHasCode: null };
   expect(await store.get('paid')).toMatchObject({ state: 'settled', amount: 1000n, ...unknown });
-  expect(await createRelayerSpending(db).spentOn('2026-11-21')).toEqual({
+  expect(await storesOf(db).spending.spentOn('2026-11-21')).toEqual({
     wei: 5n,
     failedWei: 0n,
     gas: 1n,

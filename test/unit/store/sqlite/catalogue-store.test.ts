@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import type { CatalogueStore } from '../../../../src/store/ports/catalogue.ts';
-import { createCatalogueStore } from '../../../../src/store/sqlite/catalogue-store.ts';
-import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;
 let db: Sqlite;
@@ -14,7 +13,7 @@ let store: CatalogueStore;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'catalogue-store-'));
   db = openTestLedger(join(folder, 'ledger.db'));
-  store = createCatalogueStore(db);
+  store = storesOf(db).catalogue;
 });
 afterEach(() => {
   db.close();

@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import type { Call, LedgerDatabase, Plan, Turn } from './db/port.ts';
+import { sql } from './db/sql.ts';
+import type { CatalogueCopy, CatalogueStore } from './ports/catalogue.ts';
+import type { ProviderNote, ProviderNotes } from './ports/providers.ts';
+import type { SelfTestRun, SelfTestStore } from './ports/selftest.ts';
+import type { ServiceKeyStore } from './ports/service-keys.ts';
+import { NOTHING_SPENT, type RelayerSpendingStore, type Spending } from './ports/spending.ts';
+import type { DueTransfer, GatewayTransferStore, KnownTransfer, TransferNote } from './ports/transfers.ts';
+
+// What the service remembers beside payments: its keys, its self-tests, what the relayer spent, the third party's
+// catalogue, RPC providers that contradicted others, and transfers of the Gateway. Each write is on disk when it
+// resolves, and all instances see the same.
+
+/** Makes these statements, one after the other, and tells how many rows the last one changed. */
+function make(db: LedgerDatabase, turn: Turn, calls: readonly Call[]): Promise<number> {
+  return db.write(turn, { calls, read: (results) => results.at(-1)?.changes ?? 0 });
+}
+
+/** The first row of a read; null where there is none. */
+async function first<Row extends object>(db: LedgerDatabase, call: Call<Row>): Promise<Row | null> {
+  return (await db.read(call))[0] ?? null;
+}
+
+// --- Keys
+
+const ADD_KEY = sql<{ name: string; fresh: Uint8Array }>(
+  'INSERT INTO service_keys (name, value) VALUES (@name, @fresh) ON CONFLICT DO NOTHING',
+);
+const KEY = sql<{ name: string }, { value: Uint8Array }>('SELECT value FROM service_keys WHERE name = @name');
+
+export function createServiceKeys(db: LedgerDatabase): ServiceKeyStore {
+  return {
+    keep: (name, fresh) =>
+      db.write('others', {
+        calls: [ADD_KEY({ name, fresh }), KEY({ name })],
+        read: ([, kept]) => (kept?.rows[0] as { value: Uint8Array } | undefined)?.value ?? fresh,
+      }),
+  };
+}
+
+// --- Self-tests
+
+const RUN = `SELECT at, ok, latency_ms AS "latencyMs", transaction_hash AS "transaction",
+  not_charged AS "notCharged", reason FROM self_tests`;
+const ADD_RUN = sql<SelfTestRun>(`
+  INSERT INTO self_tests (id, at, ok, latency_ms, transaction_hash, not_charged, reason)
+  SELECT coalesce(max(id), 0) + 1, @at::bigint, @ok::boolean, @latencyMs::bigint, @transaction::bytea,
+         @notCharged::boolean, @reason::text FROM self_tests`);
+const FORGET_RUNS = sql<{ keepFromMs: number }>('DELETE FROM self_tests WHERE at < @keepFromMs');
+const NEWEST_RUNS = sql<{ limit: number }, SelfTestRun>(`${RUN} ORDER BY at DESC, id DESC LIMIT @limit`);
+const NEWEST_CHECKED = sql<object, SelfTestRun>(
+  `${RUN} WHERE not_charged IS NOT NULL ORDER BY at DESC, id DESC LIMIT 1`,
+);
+const COUNT_RUNS = sql<{ sinceMs: number }, { runs: number; good: number }>(
+  'SELECT count(*) AS runs, count(CASE WHEN ok THEN 1 END) AS good FROM self_tests WHERE at >= @sinceMs',
+);
+
+export function createSelfTests(db: LedgerDatabase): SelfTestStore {
+  return {
+    record: async (run, keepFromMs) => {
+      await make(db, 'others', [ADD_RUN(run), FORGET_RUNS({ keepFromMs })]);
+    },
+    recent: async (limit) => [...(await db.read(NEWEST_RUNS({ limit })))],
+    lastChecked: () => first(db, NEWEST_CHECKED({})),
+    countSince: async (sinceMs) => {
+      const counts = await first(db, COUNT_RUNS({ sinceMs }));
+      return { runs: counts?.runs ?? 0, ok: counts?.good ?? 0 };
+    },
+  };
+}
+
+// --- What the relayer spent
+
+const SPENT_ON = sql<{ day: string }, Spending>(
+  'SELECT wei, failed_wei AS "failedWei", gas, transactions, payments FROM relayer_spending WHERE day = @day',
+);
+const PUT_SPENDING = sql<Spending & { day: string }>(`
+  INSERT INTO relayer_spending (day, wei, failed_wei, gas, transactions, payments)
+  VALUES (@day, @wei, @failedWei, @gas, @transactions, @payments)
+  ON CONFLICT (day) DO UPDATE
+     SET wei = excluded.wei, failed_wei = excluded.failed_wei, gas = excluded.gas,
+         transactions = excluded.transactions, payments = excluded.payments`);
+
+export function createRelayerSpending(db: LedgerDatabase): RelayerSpendingStore {
+  // SQLite holds wei as text, so they are added up here, under the turn.
+  function* add(day: string, more: Spending): Plan<void> {
+    const { rows } = yield SPENT_ON({ day });
+    const before = (rows[0] as Spending | undefined) ?? NOTHING_SPENT;
+    yield PUT_SPENDING({
+      day,
+      wei: before.wei + more.wei,
+      failedWei: before.failedWei + more.failedWei,
+      gas: before.gas + more.gas,
+      transactions: before.transactions + more.transactions,
+      payments: before.payments + more.payments,
+    });
+  }
+
+  return {
+    add: (day, spending) => db.decide('others', () => add(day, spending)),
+    spentOn: async (day) => (await first(db, SPENT_ON({ day }))) ?? NOTHING_SPENT,
+  };
+}
+
+// --- The third party's catalogue
+
+const COPY = sql<object, CatalogueCopy>('SELECT read_at AS "readAt", entries FROM catalogue_copy');
+const COPIED_AT = sql<object, { readAt: number }>('SELECT read_at AS "readAt" FROM catalogue_copy');
+// The text has megabytes. Where it is the one that is there, only its time is written.
+const TOUCH_COPY = sql<{ readAt: number; digest: Uint8Array }>(
+  'UPDATE catalogue_copy SET read_at = @readAt WHERE digest = @digest',
+);
+const PUT_COPY = sql<CatalogueCopy & { digest: Uint8Array }>(`
+  INSERT INTO catalogue_copy (id, read_at, digest, entries) VALUES (1, @readAt, @digest, @entries)
+  ON CONFLICT (id) DO UPDATE
+     SET read_at = excluded.read_at, digest = excluded.digest, entries = excluded.entries
+   WHERE catalogue_copy.digest <> excluded.digest`);
+
+export function createCatalogueCopy(db: LedgerDatabase): CatalogueStore {
+  return {
+    load: () => first(db, COPY({})),
+    readAt: async () => (await first(db, COPIED_AT({})))?.readAt ?? null,
+    save: async ({ readAt, entries }) => {
+      const digest = createHash('sha256').update(entries).digest();
+      await make(db, 'others', [TOUCH_COPY({ readAt, digest }), PUT_COPY({ readAt, entries, digest })]);
+    },
+  };
+}
+
+// --- RPC providers that contradicted others
+
+const NOTES = sql<{ nowMs: number }, ProviderNote>(`
+  SELECT host, kind, question, said, others, noted_at AS "sinceMs", expires_at AS "untilMs" FROM provider_notes
+   WHERE expires_at > @nowMs ORDER BY noted_at, host, kind, question`);
+const EXPIRE_NOTES = sql<{ nowMs: number }>('DELETE FROM provider_notes WHERE expires_at <= @nowMs');
+const PUT_NOTE = sql<ProviderNote>(`
+  INSERT INTO provider_notes (host, kind, question, said, others, noted_at, expires_at)
+  VALUES (@host, @kind, @question, @said, @others, @sinceMs, @untilMs)
+  ON CONFLICT (host, kind, question) DO UPDATE
+     SET said = excluded.said, others = excluded.others, expires_at = excluded.expires_at,
+         noted_at = CASE WHEN provider_notes.noted_at < excluded.noted_at
+                         THEN provider_notes.noted_at ELSE excluded.noted_at END`);
+const END_DISPUTES = sql<{ question: string }>(
+  "DELETE FROM provider_notes WHERE kind = 'disputed' AND question = @question",
+);
+const FORGET_HOST = sql<{ host: string }>('DELETE FROM provider_notes WHERE host = @host');
+
+export function createProviderNotes(db: LedgerDatabase): ProviderNotes {
+  return {
+    list: async (nowMs) => [...(await db.read(NOTES({ nowMs })))],
+    put: async (note) => {
+      await make(db, 'others', [EXPIRE_NOTES({ nowMs: note.sinceMs }), PUT_NOTE(note)]);
+    },
+    agree: async (question) => {
+      await make(db, 'others', [END_DISPUTES({ question })]);
+    },
+    trust: (host) => make(db, 'others', [FORGET_HOST({ host })]),
+  };
+}
+
+// --- Transfers of the Gateway. A payment's move to `settled` inserts one in its own transaction.
+
+const DUE = sql<{ now: number; limit: number }, DueTransfer>(`
+  SELECT payment_id AS "paymentId", transfer_id AS "transferId", checks FROM gateway_transfers
+   WHERE next_check_at <= @now ORDER BY next_check_at LIMIT @limit`);
+const NOTE_TRANSFER = sql<TransferNote & { paymentId: string }>(`
+  UPDATE gateway_transfers
+     SET status = @status, transaction_hash = @transaction, next_check_at = @nextCheckAt, checks = checks + 1
+   WHERE payment_id = @paymentId`);
+const TRANSFER = sql<{ paymentId: string }, KnownTransfer>(`
+  SELECT status, transaction_hash AS "transaction", next_check_at IS NOT NULL AS "isOpen" FROM gateway_transfers
+   WHERE payment_id = @paymentId`);
+const BATCH_OF = sql<{ paymentId: string }, { hash: Uint8Array | null }>(
+  'SELECT transaction_hash AS hash FROM gateway_transfers WHERE payment_id = @paymentId',
+);
+const PAYMENTS_IN = sql<{ transaction: Uint8Array; limit: number }, { id: string }>(
+  'SELECT payment_id AS id FROM gateway_transfers WHERE transaction_hash = @transaction ORDER BY payment_id LIMIT @limit',
+);
+
+export function createGatewayTransfers(db: LedgerDatabase): GatewayTransferStore {
+  return {
+    due: async (now, limit) => [...(await db.read(DUE({ now, limit })))],
+    note: async (paymentId, note) => {
+      await make(db, 'payments', [NOTE_TRANSFER({ ...note, paymentId })]);
+    },
+    get: (paymentId) => first(db, TRANSFER({ paymentId })),
+    batchOf: async (paymentId) => (await first(db, BATCH_OF({ paymentId })))?.hash ?? null,
+    paymentsIn: async (transaction, limit) => (await db.read(PAYMENTS_IN({ transaction, limit }))).map(({ id }) => id),
+  };
+}
