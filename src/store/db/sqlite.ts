@@ -19,7 +19,7 @@ const DIALECT: Dialect = {
   rows: (columns, parameters) =>
     `(SELECT ${columns.map((column, at) => `${parameters[at]} AS ${column}`).join(', ')}, 1 AS place)`,
   // One machine holds no lease.
-  words: { HOLDS_LEASE: 'TRUE' },
+  words: { HOLDS_LEASE: 'TRUE', INSTR: 'instr' },
 };
 
 interface Prepared {

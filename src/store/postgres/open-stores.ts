@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/tasks.ts';
 import { openPostgresDatabase } from '../db/postgres.ts';
+import { createMarketStore } from '../market.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
   createCatalogueCopy,
@@ -16,7 +17,6 @@ import { createChannelStore } from './channel-store.ts';
 import { ledgerPlace } from './ledger-place.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
-import { createMarketStore } from './market-store.ts';
 import { migrate } from './migrate.ts';
 import { openPools, type Pools } from './pool.ts';
 import { createRetry } from './retry.ts';
@@ -83,7 +83,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     transfers: createGatewayTransfers(ledger),
     spending: createRelayerSpending(ledger),
     selfTests: createSelfTests(ledger),
-    market: createMarketStore(pools, retry),
+    market: createMarketStore(ledger),
     catalogue: createCatalogueCopy(ledger),
     settled: createSettledReads(pools),
     keys: createServiceKeys(ledger),

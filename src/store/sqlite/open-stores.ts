@@ -1,5 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { openSqliteDatabase } from '../db/sqlite.ts';
+import { createMarketStore } from '../market.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
   createCatalogueCopy,
@@ -16,7 +17,6 @@ import { openLedgerDatabase } from './database.ts';
 import { syncFailureOf } from './group-commit.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
-import { createMarketStore } from './market-store.ts';
 import { createSettledReads } from './settled-reads.ts';
 
 /** Opens the ledger in a file, creating and migrating it as needed: the default, for one machine. */
@@ -36,7 +36,7 @@ export function createSqliteStores(db: Sqlite): LedgerStores {
     transfers: createGatewayTransfers(ledger),
     spending: createRelayerSpending(ledger),
     selfTests: createSelfTests(ledger),
-    market: createMarketStore(db),
+    market: createMarketStore(ledger),
     catalogue: createCatalogueCopy(ledger),
     settled: createSettledReads(db),
     keys: createServiceKeys(ledger),
