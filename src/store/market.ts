@@ -20,11 +20,13 @@ const DUE = sql<{ now: number; limit: number }, StoredListing>(
   `${LISTING} WHERE due_at <= @now ORDER BY due_at, place LIMIT @limit`,
 );
 const PLACES = sql<object, Place>('SELECT place FROM market_listings ORDER BY place');
-// Counted by host, because the stored domain may come from an older rule. A host may end with a dot.
+// Counted by host, because the stored domain may come from an older rule. A host may end with a dot, and a
+// listing of a root has no path.
 const COUNTS = sql<{ below: string }, { total: number; ofDomain: number }>(`
   SELECT count(*) AS total,
          count(CASE WHEN substr(host, length(host) - length(@below::text) + 1) = @below::text THEN 1 END) AS "ofDomain"
-    FROM (SELECT '.' || rtrim(substr(place, 1, {INSTR}(place, '/') - 1), '.') AS host FROM market_listings) AS hosts`);
+    FROM (SELECT '.' || rtrim(substr(place, 1, {INSTR}(place || '/', '/') - 1), '.') AS host FROM market_listings)
+      AS hosts`);
 const INSERT = sql<ListingRow>(`
   INSERT INTO market_listings (place, domain, listing, method, listed_at, priced_at, checked_at, reason, failures,
                                offline_at, due_at, calls, answered, revision)

@@ -49,6 +49,14 @@ describeLedgers('the market’s store', (adapter) => {
       expect(await put('c.example/1', 'c.example')).toBe('listed');
     });
 
+    test('of a root counts for its domain, and stops nobody else', async () => {
+      const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, { total: 99, perDomain: 2 });
+      expect(await put('many.example', 'many.example')).toBe('listed');
+      expect(await put('one.many.example', 'many.example')).toBe('listed');
+      expect(await put('two.many.example', 'many.example')).toBe('domain_full');
+      expect(await put('other.example/x', 'other.example')).toBe('listed');
+    });
+
     test('counts hosts of a domain by their names, whatever domain is stored with them', async () => {
       const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, { total: 99, perDomain: 3 });
       for (const [place, domain] of [

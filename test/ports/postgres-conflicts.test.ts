@@ -54,6 +54,19 @@ describePostgres('transactions that conflict', () => {
     expect([await reserved, (await stores.payments.countByState()).reserved]).toEqual([false, 2]);
   });
 
+  test('of one turn do not hold up those of another, however many wait', async () => {
+    await blocker.query('BEGIN');
+    await blocker.query("UPDATE ledger_turns SET taken = taken + 1 WHERE name = 'others'");
+    const more = { wei: 1n, failedWei: 0n, gas: 1n, transactions: 1, payments: 1 };
+    const waiting = Promise.all(Array.from({ length: 8 }, () => stores.spending.add('2033-01-01', more)));
+    await untilSomebodyWaits(watcher);
+    expect(await stores.payments.reserve(reservation('a', 'a'), 0, null)).toBe(true);
+    expect(await stores.lightning.claim(accountedOf('a'))).toBe('claimed');
+    await blocker.query('COMMIT');
+    await waiting;
+    expect(await stores.spending.spentOn('2033-01-01')).toMatchObject({ wei: 8n, payments: 8 });
+  });
+
   test('that deadlock are resolved by the database, and ours is retried or goes first', async () => {
     await stores.payments.reserve(reservation('a', 'a'), 0, null);
     await stores.payments.reserve(reservation('b', 'b'), 0, null);

@@ -1,13 +1,14 @@
 import type { Pool, QueryResult } from 'pg';
 import { asLedgerError, isOwnFault } from './errors.ts';
 import type { Retry } from './retry.ts';
-import { fixed, type Statement, statement } from './statement.ts';
-import { commit, withClient } from './transaction.ts';
+import { type Statement, statement } from './statement.ts';
+import { commit, rollback, withClient } from './transaction.ts';
 
 /** The most writes in one transaction, so that waiting writes do not wait long. */
 const MAX_BATCH = 128;
 
-const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
+// Not prepared: a pooler that has lost it would refuse BEGIN alone, and what follows would run outside of a transaction.
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 // An UPDATE and no lock alone: an older instance is SERIALIZABLE, and is aborted by a changed row only.
 const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
 
@@ -39,11 +40,21 @@ export interface WriteQueue {
   write<T>(write: Write<T>): Promise<T>;
   /** Runs one write of a kind. */
   share<Item, T>(kind: Kind<Item, T>, item: Item): Promise<T>;
+  /**
+   * Runs steps in a transaction of their own, for a write that decides between statements. They must be pure: they run
+   * again when another transaction aborts them. Later writes of this queue wait, those of other queues do not.
+   */
+  decide<T>(steps: (run: RunInTurn) => Promise<T>): Promise<T>;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
 }
 
+/** Runs one statement of the transaction that `decide` has begun. */
+export type RunInTurn = (statement: Statement) => Promise<Result>;
+
 interface Waiting {
+  /** Null for a write that goes together with others. */
+  readonly steps: ((run: RunInTurn) => Promise<unknown>) | null;
   readonly kind: Kind<unknown, unknown>;
   readonly item: unknown;
   resolve(value: unknown): void;
@@ -79,9 +90,11 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
   async function drain(): Promise<void> {
     await new Promise(setImmediate);
     while (waiting.length > 0) {
-      const batch = waiting.slice(0, MAX_BATCH);
-      waiting = waiting.slice(MAX_BATCH);
-      await run(batch);
+      const alone = waiting.findIndex(({ steps }) => steps !== null);
+      const count = alone === 0 ? 1 : Math.min(MAX_BATCH, alone < 0 ? waiting.length : alone);
+      const batch = waiting.slice(0, count);
+      waiting = waiting.slice(count);
+      await (alone === 0 ? runAlone(batch) : run(batch));
     }
     running = null;
   }
@@ -102,10 +115,22 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
     }
   }
 
+  async function runAlone([one]: readonly Waiting[]): Promise<void> {
+    if (!one?.steps) return;
+    const { steps, resolve, reject } = one;
+    try {
+      resolve(await retry(() => decideIn(pool, takeTurn, steps)));
+    } catch (error) {
+      onFailure();
+      reject(asLedgerError(error));
+    }
+  }
+
   const share = <Item, T>(kind: Kind<Item, T>, item: Item): Promise<T> =>
     new Promise<T>((resolve, reject) => {
       // `admits` and `write` of a kind only get items of this kind.
       waiting.push({
+        steps: null,
         kind: kind as Kind<unknown, unknown>,
         item,
         resolve: resolve as (value: unknown) => void,
@@ -117,6 +142,12 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
   return {
     share,
     write: <T>(write: Write<T>) => share(ALONE as Kind<Write<T>, T>, write),
+    decide: <T>(steps: (run: RunInTurn) => Promise<T>) =>
+      new Promise<T>((resolve, reject) => {
+        const kind = ALONE as Kind<unknown, unknown>;
+        waiting.push({ steps, kind, item: null, resolve: resolve as (value: unknown) => void, reject });
+        running ??= drain();
+      }),
     idle: async () => {
       while (running) await running;
     },
@@ -153,12 +184,33 @@ function settle(steps: readonly Step[], results: readonly Result[]): void {
   }
 }
 
-/** Sends a transaction whole. After a failure the server ignores what follows, COMMIT included. */
+/**
+ * Sends a transaction whole. After a failure the server ignores what follows, COMMIT included. Where BEGIN itself is
+ * cut off, what follows runs one by one without the turn: each statement has its guard, and the caller is told that
+ * the outcome is unknown.
+ */
 function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[]): Promise<Result[]> {
   return withClient(pool, async (client) => {
-    const sent = [BEGIN, takeTurn, ...statements].map((one) => client.query(one));
-    throwFirst(await Promise.allSettled([...sent, commit(client)]));
-    return Promise.all(sent.slice(2));
+    const begun = client.query(BEGIN);
+    const sent = [takeTurn, ...statements].map((one) => client.query(one));
+    throwFirst(await Promise.allSettled([begun, ...sent, commit(client)]));
+    return Promise.all(sent.slice(1));
+  });
+}
+
+/** One transaction for steps that need the results of earlier ones. */
+function decideIn<T>(pool: Pool, takeTurn: Statement, steps: (run: RunInTurn) => Promise<T>): Promise<T> {
+  return withClient(pool, async (client) => {
+    try {
+      await client.query(BEGIN);
+      await client.query(takeTurn);
+      const result = await steps((one) => client.query(one));
+      await commit(client);
+      return result;
+    } catch (error) {
+      await rollback(client, error);
+      throw error;
+    }
   });
 }
 
