@@ -85,8 +85,11 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'http/': ['lib/', 'errors.ts', 'catalogue/:declarations', ...CONFIG_TYPES],
   'chain/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
   'upstream/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
-  // The parts that both ledgers share besides the ports: column names, the form of a row, migration numbers.
-  'store/': ['store/ports/', 'lib/', 'errors.ts'],
+  // Subjects that have one text for both databases, and what both ledgers share: column names, the form of a row.
+  'store/': ['store/ports/', 'store/db/port.ts', 'store/db/sql.ts', 'lib/', 'errors.ts'],
+  'store/db/': ['lib/', 'errors.ts'],
+  'store/db/sqlite.ts': ['store/db/', 'store/sqlite/', 'lib/', 'errors.ts'],
+  'store/db/postgres.ts': ['store/db/', 'store/postgres/', 'lib/', 'errors.ts'],
   'store/ports/': ['lib/', 'errors.ts'],
   'store/sqlite/': ['store/', 'lib/', 'errors.ts'],
   'store/postgres/': ['store/', 'lib/', 'errors.ts'],
