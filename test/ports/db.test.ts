@@ -38,7 +38,7 @@ async function openPostgres(): Promise<Open> {
   const retry = createRetry(systemClock);
   const queue = (turn: string) => createWriteQueue({ pool: pools.writes, retry, turn });
   const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
-  return { db: openPostgresDatabase({ pools, retry, queues }), close: pools.close };
+  return { db: openPostgresDatabase(pools, retry, queues), close: pools.close };
 }
 
 interface Account {

@@ -1,7 +1,7 @@
 import { capValues, KNOWN } from '../claim-caps.ts';
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/proofs.ts';
 import { statement } from './statement.ts';
-import type { Kind } from './write-queue.ts';
+import type { SharedKind } from './write-queue.ts';
 
 /** A facilitator's claim. It is counted and grants nothing. */
 interface CountedClaim {
@@ -121,7 +121,7 @@ const CLAIM = statement<Columns & ReturnType<typeof capValues>>(`
   SELECT claimed, part FROM counted ORDER BY nth`);
 
 /** Claims of different proofs under the same caps share one statement. It decides and counts each as if it came alone. */
-export const COUNTED_CLAIMS: Kind<CountedClaim, ClaimOutcome> = {
+export const COUNTED_CLAIMS: SharedKind<CountedClaim, ClaimOutcome> = {
   admits: (items, next) => items.every(({ key, account }) => key !== next.key && isSameDay(account, next.account)),
   write: (items) => {
     const [account] = items.map((item) => item.account) as [ClaimAccount];

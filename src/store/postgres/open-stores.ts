@@ -69,7 +69,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     hasFailed = false;
   });
   const waiting = createWaitingBytes();
-  const ledger = openPostgresDatabase({ pools, retry, queues });
+  const ledger = openPostgresDatabase(pools, retry, queues);
   let closed: Promise<void> | null = null;
   const close = () => {
     closed ??= Promise.all(Object.values(queues).map((one) => one.idle())).then(pools.close);

@@ -13,16 +13,16 @@ const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
 
 /** What a statement changed or returned. */
-export type Result = Pick<QueryResult, 'rows' | 'rowCount'>;
+export type Answer = Pick<QueryResult, 'rows' | 'rowCount'>;
 
 /** Statements and how to read the write's result from theirs. A part that must be atomic is one statement. */
 export interface Write<T> {
   readonly statements: readonly Statement[];
-  read(results: readonly Result[]): T;
+  read(results: readonly Answer[]): T;
 }
 
 /** Writes that can share one statement when they are neighbours. Each must have the result that it would have alone. */
-export interface Kind<Item, T> {
+export interface SharedKind<Item, T> {
   /** Whether `next` may join the statement of `items`. */
   admits(items: readonly Item[], next: Item): boolean;
   /** One write for all items, which reads one result for each. */
@@ -30,7 +30,7 @@ export interface Kind<Item, T> {
 }
 
 /** The kind of a write that shares no statement. */
-const ALONE: Kind<Write<unknown>, unknown> = {
+const ALONE: SharedKind<Write<unknown>, unknown> = {
   admits: () => false,
   write: ([only]) => ({ statements: only?.statements ?? [], read: (results) => [only?.read(results)] }),
 };
@@ -39,7 +39,7 @@ const ALONE: Kind<Write<unknown>, unknown> = {
 export interface WriteQueue {
   write<T>(write: Write<T>): Promise<T>;
   /** Runs one write of a kind. */
-  share<Item, T>(kind: Kind<Item, T>, item: Item): Promise<T>;
+  share<Item, T>(kind: SharedKind<Item, T>, item: Item): Promise<T>;
   /**
    * Runs steps in a transaction of their own, for a write that decides between statements. They must be pure: they run
    * again when another transaction aborts them. Later writes of this queue wait, those of other queues do not.
@@ -50,12 +50,12 @@ export interface WriteQueue {
 }
 
 /** Runs one statement of the transaction that `decide` has begun. */
-export type RunInTurn = (statement: Statement) => Promise<Result>;
+export type RunInTurn = (statement: Statement) => Promise<Answer>;
 
 interface Waiting {
   /** Null for a write that goes together with others. */
   readonly steps: ((run: RunInTurn) => Promise<unknown>) | null;
-  readonly kind: Kind<unknown, unknown>;
+  readonly kind: SharedKind<unknown, unknown>;
   readonly item: unknown;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -126,12 +126,12 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
     }
   }
 
-  const share = <Item, T>(kind: Kind<Item, T>, item: Item): Promise<T> =>
+  const share = <Item, T>(kind: SharedKind<Item, T>, item: Item): Promise<T> =>
     new Promise<T>((resolve, reject) => {
       // `admits` and `write` of a kind only get items of this kind.
       waiting.push({
         steps: null,
-        kind: kind as Kind<unknown, unknown>,
+        kind: kind as SharedKind<unknown, unknown>,
         item,
         resolve: resolve as (value: unknown) => void,
         reject,
@@ -141,10 +141,10 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
 
   return {
     share,
-    write: <T>(write: Write<T>) => share(ALONE as Kind<Write<T>, T>, write),
+    write: <T>(write: Write<T>) => share(ALONE as SharedKind<Write<T>, T>, write),
     decide: <T>(steps: (run: RunInTurn) => Promise<T>) =>
       new Promise<T>((resolve, reject) => {
-        const kind = ALONE as Kind<unknown, unknown>;
+        const kind = ALONE as SharedKind<unknown, unknown>;
         waiting.push({ steps, kind, item: null, resolve: resolve as (value: unknown) => void, reject });
         running ??= drain();
       }),
@@ -154,13 +154,13 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
   };
 }
 
-interface Step {
+interface Sent {
   readonly write: Write<readonly unknown[]>;
   readonly waiting: readonly Waiting[];
 }
 
 /** Groups neighbours of one kind; keeps the order of the batch. */
-function stepsOf(batch: readonly Waiting[]): Step[] {
+function stepsOf(batch: readonly Waiting[]): Sent[] {
   const groups: { kind: Waiting['kind']; items: unknown[]; waiting: Waiting[] }[] = [];
   for (const one of batch) {
     const last = groups.at(-1);
@@ -172,7 +172,7 @@ function stepsOf(batch: readonly Waiting[]): Step[] {
   return groups.map(({ kind, items, waiting }) => ({ write: kind.write(items), waiting }));
 }
 
-function settle(steps: readonly Step[], results: readonly Result[]): void {
+function settle(steps: readonly Sent[], results: readonly Answer[]): void {
   const left = [...results];
   for (const { write, waiting } of steps) {
     try {
@@ -189,7 +189,7 @@ function settle(steps: readonly Step[], results: readonly Result[]): void {
  * cut off, what follows runs one by one without the turn: each statement has its guard, and the caller is told that
  * the outcome is unknown.
  */
-function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[]): Promise<Result[]> {
+function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[]): Promise<Answer[]> {
   return withClient(pool, async (client) => {
     const begun = client.query(BEGIN);
     const sent = [takeTurn, ...statements].map((one) => client.query(one));
