@@ -5,14 +5,14 @@ import type { Call, LedgerDatabase, Plan, Result, Step } from './port.ts';
 import { type Dialect, kept, type Rendered, render } from './sql.ts';
 
 /** The columns that hold money: bigint in the service, INTEGER or decimal TEXT here. PostgreSQL has a type for them. */
-const MONEY = new Set(
+export const MONEY = new Set(
   `amount price charged validAfter validBefore voucherMax balance totalClaimed claimed writtenOff withdrawAmount
    refundNonce amountMsat wei failedWei gas sum`.split(/\s+/),
 );
 /** The columns that hold flags: INTEGER here, 0 or 1. */
-const FLAGS = new Set(['payerHasCode', 'settled', 'ok', 'notCharged', 'isMade', 'isSpent', 'isFull', 'isOpen']);
+export const FLAGS = new Set(['payerHasCode', 'settled', 'ok', 'notCharged', 'isMade', 'isSpent', 'isFull', 'isOpen']);
 
-const DIALECT: Dialect = {
+export const SQLITE: Dialect = {
   parameter: () => '?',
   hasDone: false,
   isNumbered: false,
@@ -53,7 +53,7 @@ export function openSqliteDatabase(db: Sqlite): LedgerDatabase {
 function createDatabase(db: Sqlite): LedgerDatabase {
   const commit = groupCommitOf(db);
   const find = kept(({ sql, values }): Prepared => {
-    const first = bound(db, render(sql.text, DIALECT, values));
+    const first = bound(db, render(sql.text, SQLITE, values));
     const columns = first.statement.reader ? first.statement.columns().map(({ name }) => name) : [];
     const isExact = columns.some((name) => MONEY.has(name));
     if (columns.length > 0) first.statement.raw().safeIntegers(isExact);
@@ -65,7 +65,7 @@ function createDatabase(db: Sqlite): LedgerDatabase {
         at: columns.indexOf(name),
         decode: decoderOf(name, isExact),
       })),
-      followers: sql.followers.map((text) => bound(db, render(asValues(text), DIALECT, values), columns)),
+      followers: sql.followers.map((text) => bound(db, render(asValues(text), SQLITE, values), columns)),
     };
   });
 
