@@ -1,15 +1,24 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
 import { statementOf } from '../../src/store/db/postgres.ts';
-import { allTexts, render } from '../../src/store/db/sql.ts';
+import { render, sql } from '../../src/store/db/sql.ts';
 import { FLAGS, MONEY, SQLITE } from '../../src/store/db/sqlite.ts';
-import '../../src/store/market.ts';
-import '../../src/store/service-records.ts';
 import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
 // Every text that both databases run: each prepares it, and the names and types of its results agree.
+
+interface Text {
+  readonly text: string;
+  readonly followers: readonly string[];
+  readonly given: readonly never[] | null;
+}
+const LISTING = join(import.meta.dirname, '../support/ledger/list-texts.ts');
+const printed = execFileSync(process.execPath, [LISTING], { encoding: 'utf8' });
+const texts = (JSON.parse(printed) as Text[]).map(({ text, followers, given }) => sql<object>(text, followers, given));
 
 const [BOOLEAN, NUMERIC] = [16, 1700];
 /** Far fewer than there are. It shows that the texts were found. */
@@ -23,14 +32,14 @@ function nothingFor(text: string): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, lists.has(name) ? [null] : rows.has(name) ? [{}] : null]));
 }
 
-const whole = ({ text, followers }: ReturnType<typeof allTexts>[number]): string => [text, ...followers].join('\n');
+const whole = ({ text, followers }: Pick<Text, 'text' | 'followers'>): string => [text, ...followers].join('\n');
 
 function columnsOnSqlite(): Map<string, string[]> {
   const db = openMemoryLedger();
-  const found = allTexts().map((sql): [string, string[]] => {
-    const statement = db.prepare(render(sql.text, SQLITE, nothingFor(whole(sql))).text);
+  const found = texts.map((one): [string, string[]] => {
+    const statement = db.prepare(render(one.text, SQLITE, nothingFor(whole(one))).text);
     const names = statement.reader ? statement.columns().map(({ name }) => name) : [];
-    return [sql.text, [...(sql.given ?? names)]];
+    return [one.text, [...(one.given ?? names)]];
   });
   db.close();
   return new Map(found);
@@ -45,24 +54,24 @@ describePostgres('the columns of each text', () => {
     const client = new Client({ connectionString: await freshDatabase() });
     await client.connect();
     const onSqlite = columnsOnSqlite();
-    for (const sql of allTexts()) {
-      const call = { sql, values: nothingFor(whole(sql)) };
+    for (const one of texts) {
+      const call = one(nothingFor(whole(one)));
       // What is nothing may break a constraint. Then the statement was prepared, and returns no rows.
       const fields = await client.query(statementOf(call)).then(
         (result) => result.fields,
         (error) => {
-          expect(error.code, `${sql.text}\n${error.message}`).toMatch(/^23/);
+          expect(error.code, `${one.text}\n${error.message}`).toMatch(/^23/);
           return null;
         },
       );
       if (fields === null || fields.length === 0) continue;
       expect(
         fields.map(({ name }) => name),
-        sql.text,
-      ).toEqual(onSqlite.get(sql.text));
+        one.text,
+      ).toEqual(onSqlite.get(one.text));
       for (const { name, dataTypeID } of fields) {
-        expect([sql.text, name, dataTypeID === NUMERIC]).toEqual([sql.text, name, MONEY.has(name)]);
-        expect([sql.text, name, dataTypeID === BOOLEAN]).toEqual([sql.text, name, FLAGS.has(name)]);
+        expect([one.text, name, dataTypeID === NUMERIC]).toEqual([one.text, name, MONEY.has(name)]);
+        expect([one.text, name, dataTypeID === BOOLEAN]).toEqual([one.text, name, FLAGS.has(name)]);
       }
     }
     await client.end();
