@@ -17,10 +17,12 @@ export function statement<Values extends object>(text: string): (values: Values)
     if (!names.includes(name)) names.push(name);
     return `$${names.indexOf(name) + 1}`;
   });
-  // The hash of the text, so that every process uses the same name and no two texts share one.
-  const name = createHash('sha256').update(numbered).digest('hex').slice(0, 32);
+  const name = nameOf(numbered);
   return (values) => ({ name, text: numbered, values: names.map((one) => (values as Record<string, unknown>)[one]) });
 }
+
+/** The hash of the text: every process uses the same name, and no two texts share one. */
+export const nameOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32);
 
 /** A statement without parameters. */
 export const fixed = (text: string): Statement => statement<object>(text)({});

@@ -15,23 +15,34 @@ export type Transact = <T>(steps: (run: Run) => Promise<T>) => Promise<T>;
 export function createTransact(pool: Pool, retry: Retry, begin: Statement): Transact {
   return async <T>(steps: (run: Run) => Promise<T>): Promise<T> => {
     const attempt = () =>
-      withClient(pool, async (client) => {
-        await client.query(begin);
-        try {
-          const result = await steps(async <Row extends object>(one: Statement) => (await client.query<Row>(one)).rows);
-          await commit(client);
-          return result;
-        } catch (error) {
-          await rollback(client, error);
-          throw error;
-        }
-      });
+      transact(pool, [begin], (client) =>
+        steps(async <Row extends object>(one: Statement) => (await client.query<Row>(one)).rows),
+      );
     try {
       return await retry(attempt);
     } catch (error) {
       throw asLedgerError(error);
     }
   };
+}
+
+/** One transaction: `begin`, one after the other, then the steps, then COMMIT. What throws is rolled back. */
+export function transact<T>(
+  pool: Pool,
+  begin: readonly (string | Statement)[],
+  steps: (client: PoolClient) => Promise<T>,
+): Promise<T> {
+  return withClient(pool, async (client) => {
+    try {
+      for (const one of begin) await client.query(one);
+      const result = await steps(client);
+      await commit(client);
+      return result;
+    } catch (error) {
+      await rollback(client, error);
+      throw error;
+    }
+  });
 }
 
 /**
@@ -67,7 +78,7 @@ export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Pro
 }
 
 /** Rolls back, unless the server does not answer; `withClient` then closes the connection. */
-export async function rollback(client: PoolClient, why: unknown): Promise<void> {
+async function rollback(client: PoolClient, why: unknown): Promise<void> {
   if (!isUnanswered(why)) await client.query(ROLLBACK).catch(() => {});
 }
 

@@ -2,7 +2,7 @@ import type { Pool, QueryResult } from 'pg';
 import { asLedgerError, isOwnFault } from './errors.ts';
 import type { Retry } from './retry.ts';
 import { type Statement, statement } from './statement.ts';
-import { commit, rollback, withClient } from './transaction.ts';
+import { commit, transact, withClient } from './transaction.ts';
 
 /** The most writes in one transaction, so that waiting writes do not wait long. */
 const MAX_BATCH = 128;
@@ -52,14 +52,21 @@ export interface WriteQueue {
 /** Runs one statement of the transaction that `decide` has begun. */
 export type RunInTurn = (statement: Statement) => Promise<Answer>;
 
-interface Waiting {
-  /** Null for a write that goes together with others. */
-  readonly steps: ((run: RunInTurn) => Promise<unknown>) | null;
+/** A write that may go together with others. */
+interface Shared {
   readonly kind: SharedKind<unknown, unknown>;
   readonly item: unknown;
+}
+/** A write that has a transaction of its own. */
+interface Planned {
+  readonly steps: (run: RunInTurn) => Promise<unknown>;
+}
+interface Ends {
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
+type WaitingWrite = Shared & Ends;
+type WaitingPlan = Planned & Ends;
 
 interface WriteQueueOptions {
   readonly pool: Pool;
@@ -83,23 +90,26 @@ interface WriteQueueOptions {
  *    is unknown whether they are in the database.
  */
 export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: WriteQueueOptions): WriteQueue {
-  let waiting: Waiting[] = [];
+  let waiting: (WaitingWrite | WaitingPlan)[] = [];
   let running: Promise<void> | null = null;
   const takeTurn = TAKE_TURN({ turn });
 
   async function drain(): Promise<void> {
     await new Promise(setImmediate);
-    while (waiting.length > 0) {
-      const alone = waiting.findIndex(({ steps }) => steps !== null);
-      const count = alone === 0 ? 1 : Math.min(MAX_BATCH, alone < 0 ? waiting.length : alone);
-      const batch = waiting.slice(0, count);
-      waiting = waiting.slice(count);
-      await (alone === 0 ? runAlone(batch) : run(batch));
+    for (let [next] = waiting; next; [next] = waiting) {
+      if ('steps' in next) {
+        waiting = waiting.slice(1);
+        await runPlan(next);
+      } else {
+        const batch = batchOf(waiting);
+        waiting = waiting.slice(batch.length);
+        await run(batch);
+      }
     }
     running = null;
   }
 
-  async function run(batch: readonly Waiting[]): Promise<void> {
+  async function run(batch: readonly WaitingWrite[]): Promise<void> {
     try {
       const steps = stepsOf(batch);
       const statements = steps.flatMap(({ write }) => write.statements);
@@ -108,60 +118,61 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
       const half = Math.ceil(batch.length / 2);
       if (isOwnFault(error) && batch.length > 1)
         for (const part of [batch.slice(0, half), batch.slice(half)]) await run(part);
-      else {
-        onFailure();
-        for (const one of batch) one.reject(asLedgerError(error));
-      }
+      else fail(batch, error);
     }
   }
 
-  async function runAlone([one]: readonly Waiting[]): Promise<void> {
-    if (!one?.steps) return;
-    const { steps, resolve, reject } = one;
+  async function runPlan(one: WaitingPlan): Promise<void> {
     try {
-      resolve(await retry(() => decideIn(pool, takeTurn, steps)));
+      const attempt = () => transact(pool, [BEGIN, takeTurn], (client) => one.steps((sent) => client.query(sent)));
+      one.resolve(await retry(attempt));
     } catch (error) {
-      onFailure();
-      reject(asLedgerError(error));
+      fail([one], error);
     }
   }
 
-  const share = <Item, T>(kind: SharedKind<Item, T>, item: Item): Promise<T> =>
+  function fail(writes: readonly Ends[], error: unknown): void {
+    onFailure();
+    for (const { reject } of writes) reject(asLedgerError(error));
+  }
+
+  const wait = <T>(write: Shared | Planned): Promise<T> =>
     new Promise<T>((resolve, reject) => {
-      // `admits` and `write` of a kind only get items of this kind.
-      waiting.push({
-        steps: null,
-        kind: kind as SharedKind<unknown, unknown>,
-        item,
-        resolve: resolve as (value: unknown) => void,
-        reject,
-      });
+      waiting.push({ ...write, resolve: resolve as (value: unknown) => void, reject });
       running ??= drain();
     });
+  // `admits` and `write` of a kind only get items of this kind.
+  const share = <Item, T>(kind: SharedKind<Item, T>, item: Item): Promise<T> =>
+    wait({ kind: kind as SharedKind<unknown, unknown>, item });
 
   return {
     share,
     write: <T>(write: Write<T>) => share(ALONE as SharedKind<Write<T>, T>, write),
-    decide: <T>(steps: (run: RunInTurn) => Promise<T>) =>
-      new Promise<T>((resolve, reject) => {
-        const kind = ALONE as SharedKind<unknown, unknown>;
-        waiting.push({ steps, kind, item: null, resolve: resolve as (value: unknown) => void, reject });
-        running ??= drain();
-      }),
+    decide: (steps) => wait({ steps }),
     idle: async () => {
       while (running) await running;
     },
   };
 }
 
+/** The first writes that may go together. */
+function batchOf(waiting: readonly (WaitingWrite | WaitingPlan)[]): WaitingWrite[] {
+  const batch: WaitingWrite[] = [];
+  for (const one of waiting) {
+    if ('steps' in one || batch.length === MAX_BATCH) break;
+    batch.push(one);
+  }
+  return batch;
+}
+
 interface Sent {
   readonly write: Write<readonly unknown[]>;
-  readonly waiting: readonly Waiting[];
+  readonly waiting: readonly WaitingWrite[];
 }
 
 /** Groups neighbours of one kind; keeps the order of the batch. */
-function stepsOf(batch: readonly Waiting[]): Sent[] {
-  const groups: { kind: Waiting['kind']; items: unknown[]; waiting: Waiting[] }[] = [];
+function stepsOf(batch: readonly WaitingWrite[]): Sent[] {
+  const groups: { kind: Shared['kind']; items: unknown[]; waiting: WaitingWrite[] }[] = [];
   for (const one of batch) {
     const last = groups.at(-1);
     if (last && last.kind === one.kind && last.kind.admits(last.items, one.item)) {
@@ -195,22 +206,6 @@ function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[
     const sent = [takeTurn, ...statements].map((one) => client.query(one));
     throwFirst(await Promise.allSettled([begun, ...sent, commit(client)]));
     return Promise.all(sent.slice(1));
-  });
-}
-
-/** One transaction for steps that need the results of earlier ones. */
-function decideIn<T>(pool: Pool, takeTurn: Statement, steps: (run: RunInTurn) => Promise<T>): Promise<T> {
-  return withClient(pool, async (client) => {
-    try {
-      await client.query(BEGIN);
-      await client.query(takeTurn);
-      const result = await steps((one) => client.query(one));
-      await commit(client);
-      return result;
-    } catch (error) {
-      await rollback(client, error);
-      throw error;
-    }
   });
 }
 
