@@ -5,7 +5,7 @@ import * as payment from './config/payment.ts';
 import * as service from './config/service.ts';
 import * as sources from './config/sources.ts';
 import { address, httpUrl, list, privateKey, whole, wholeNumber } from './config/table.ts';
-import { editDistance } from './lib/edit-distance.ts';
+import { nearest } from './lib/edit-distance.ts';
 
 // The environment becomes the configuration:
 // 1. each subject in `config/` has its keys, its faults and its assembly; what belongs to no subject stands here;
@@ -250,6 +250,7 @@ const OF_A_CLUSTER = /_(SERVICE_(HOST|PORT)(_.*)?|PORT(_\d+_(TCP|UDP)(_\w+)?)?)$
 /** Shorter words and keys are near to too many others. */
 const LEAST_WORD = 6;
 const LEAST_KEY = 8;
+const LONG_WORDS = OWN_WORDS.filter((own) => own.length >= LEAST_WORD);
 /** In so many letters a mistyped key may differ from a real one whose first word is none of ours. */
 const MISTYPED = 2;
 
@@ -265,11 +266,11 @@ export function findUnreadKeys(
   const read = new Set([...known, ...READ_BY_COMMANDS]);
   return Object.entries(env).flatMap(([key, value]) => {
     if (!value || read.has(key) || !/^[A-Z][A-Z0-9_]*$/.test(key) || OF_A_CLUSTER.test(key)) return [];
-    const { name, distance } = nearestOf(key, known);
-    if (key.includes('_') && key.length >= LEAST_KEY && distance <= MISTYPED) return [{ key, nearest: name }];
+    const real = nearest(key, known, MISTYPED);
+    if (key.includes('_') && key.length >= LEAST_KEY && real) return [{ key, nearest: real.name }];
     const own = ownWordOf(key);
     const alike = known.filter((one) => firstWord(one) === own);
-    return own === undefined ? [] : [{ key, nearest: nearestOf(key, alike).name }];
+    return own === undefined ? [] : [{ key, nearest: nearest(key, alike, Number.POSITIVE_INFINITY)?.name ?? '' }];
   });
 }
 
@@ -278,18 +279,6 @@ const firstWord = (key: string): string => key.split('_', 1)[0] ?? '';
 /** Our word that a key begins with, also with one letter mistyped; undefined without one. */
 function ownWordOf(key: string): string | undefined {
   const word = firstWord(key);
-  return (
-    OWN_WORDS.find((own) => own === word) ??
-    OWN_WORDS.find((own) => own.length >= LEAST_WORD && editDistance(word, own, 1) <= 1)
-  );
-}
-
-function nearestOf(key: string, known: readonly string[]): { name: string; distance: number } {
-  let nearest = { name: '', distance: Number.POSITIVE_INFINITY };
-  for (const name of known) {
-    const most = Math.min(nearest.distance - 1, key.length + name.length);
-    const distance = editDistance(key, name, most);
-    if (distance <= most) nearest = { name, distance };
-  }
-  return nearest;
+  if (OWN_WORDS.includes(word)) return word;
+  return nearest(word, LONG_WORDS, 1)?.name;
 }

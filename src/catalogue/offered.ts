@@ -1,4 +1,4 @@
-import { editDistance } from '../lib/edit-distance.ts';
+import { nearest } from '../lib/edit-distance.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import { type Endpoint, type Price, priceFromUsd } from './endpoint.ts';
 import { PREFIX } from './paths.ts';
@@ -86,9 +86,8 @@ function named(
 
 function near(route: string, routes: ReadonlyMap<string, boolean>): string {
   const bare = route.replace(/^\/?(v1\/)?((paid|lightning|mpp)\/)?/, '');
-  const edits = (one: string): number => editDistance(bare, one, MOST_EDITS);
-  const [best] = [...routes.keys()].sort((a, b) => edits(a) - edits(b));
-  return best !== undefined && edits(best) <= MOST_EDITS ? `; did you mean ${best}?` : '';
+  const best = nearest(bare, routes.keys(), MOST_EDITS);
+  return best ? `; did you mean ${best.name}?` : '';
 }
 
 /** The price of `route=usd` without needless zeros, or what is wrong with it. */

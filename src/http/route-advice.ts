@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, type Mount, PREFIX, pathOn, servedPaths, surfacesOf } from '../catalogue/paths.ts';
-import { editDistance } from '../lib/edit-distance.ts';
+import { nearest } from '../lib/edit-distance.ts';
 import { pathAndQuery } from '../lib/url.ts';
 import { pathOf } from './problems.ts';
 
@@ -46,7 +46,7 @@ export function createRouteAdvice(options: AdviceOptions): (target: string) => s
     const listed = tidy.replace(`/${chainSegment}/`, '/chain/');
     const elsewhere = otherMounts(listed, options);
     if (elsewhere !== null) return elsewhere;
-    const near = nearest(listed, served);
+    const near = nearTo(listed, served);
     return near === null ? NO_SUCH_ROUTE : `There is no such route; did you mean ${near}?`;
   };
 }
@@ -96,12 +96,7 @@ function otherMounts(path: string, { catalogue, isMppOn }: AdviceOptions): strin
 /** Typing errors that a suggestion may mend. */
 const MOST_EDITS = 2;
 /** This path with `/v1` before it, where it is served; else the served path that is the fewest edits away, or null. */
-function nearest(path: string, served: ReadonlySet<string>): string | null {
+function nearTo(path: string, served: ReadonlySet<string>): string | null {
   if (served.has(`/v1${path}`)) return `/v1${path}`;
-  let best: { url: string; edits: number } | null = null;
-  for (const url of served) {
-    const edits = editDistance(path, url, MOST_EDITS);
-    if (edits <= MOST_EDITS && edits < (best?.edits ?? MOST_EDITS + 1)) best = { url, edits };
-  }
-  return best?.url ?? null;
+  return nearest(path, served, MOST_EDITS)?.name ?? null;
 }

@@ -13,3 +13,18 @@ export function editDistance(a: string, b: string, most: number): number {
   }
   return previous[b.length] ?? 0;
 }
+
+/** The text that is the fewest edits away, at most `most`; the first of several. Null without one. */
+export function nearest(
+  text: string,
+  known: Iterable<string>,
+  most: number,
+): { readonly name: string; readonly edits: number } | null {
+  let best: { readonly name: string; readonly edits: number } | null = null;
+  for (const name of known) {
+    const left = best === null ? most : best.edits - 1;
+    const edits = editDistance(text, name, left);
+    if (edits <= left) best = { name, edits };
+  }
+  return best;
+}

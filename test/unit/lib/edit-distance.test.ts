@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { editDistance } from '../../../src/lib/edit-distance.ts';
+import { editDistance, nearest } from '../../../src/lib/edit-distance.ts';
 
 test.each([
   ['fees', 'fees', 0],
@@ -19,4 +19,13 @@ test.each([
   ['', 'abc'],
 ])('from %j to %j it takes more edits than are asked about', (a, b) => {
   expect(editDistance(a, b, 2)).toBe(3);
+});
+
+test('the nearest of several is the first with the fewest edits, and none is farther than asked about', () => {
+  const known = ['/fees', '/free', '/fee'];
+  expect(nearest('/fee', known, 2)).toEqual({ name: '/fee', edits: 0 });
+  expect(nearest('/fre', known, 2)).toEqual({ name: '/free', edits: 1 });
+  expect(nearest('/fe', known, 2)).toEqual({ name: '/fee', edits: 1 });
+  expect(nearest('/feed', known.slice(0, 2), 2)).toEqual({ name: '/fees', edits: 1 });
+  expect([nearest('/docs', known, 2), nearest('/fee', [], 2)]).toEqual([null, null]);
 });
