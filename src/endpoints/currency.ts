@@ -5,7 +5,6 @@ import { BadParameter } from '../errors.ts';
 import { daysBefore, isCalendarDate, weekdaysBetween } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { divide, formatDecimal, multiply, parseDecimal } from '../lib/units.ts';
-import { withoutCredentials } from '../lib/url.ts';
 import {
   crossRate,
   type DatedFixing,
@@ -15,7 +14,7 @@ import {
   rateChange,
   roundedRate,
 } from '../upstream/rates/fixing.ts';
-import { field, gatherParts, type Missing, missingField, percentOf } from './fields.ts';
+import { field, gatherParts, type Missing, missingField, percentOf, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // The ECB's reference rates of a day: all of them against a base, or one amount converted.
@@ -364,7 +363,6 @@ function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: 
   return [{ field: 'date', reason }];
 }
 
-function fixingSource({ source, url, retrievedAtMs }: Omit<DatedFixing, 'fixing'>) {
-  const retrievedAt = Math.floor(retrievedAtMs / 1000);
-  return { name: source, url: withoutCredentials(url), retrievedAt, licence: LICENCE };
+function fixingSource({ source, ...read }: Omit<DatedFixing, 'fixing'>) {
+  return { name: source, ...readFrom(read), licence: LICENCE };
 }

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError, BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { isListedTld, parseHostName, registrableDomain, withoutCredentials } from '../lib/url.ts';
+import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
 import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
 import type { RdapAnswer } from '../upstream/domains/rdap.ts';
-import { field } from './fields.ts';
+import { field, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // A domain name: its records in the DNS at this moment, and its registration.
@@ -122,11 +122,7 @@ export const domainsDns = defineEndpoint({
       dnssecValidated: validated,
       records: mutable(records),
       aliases: [...aliases],
-      source: {
-        ...resolver,
-        url: withoutCredentials(resolver.url),
-        retrievedAt: Math.floor(retrievedAtMs / 1000),
-      },
+      source: { ...resolver, ...readFrom({ url: resolver.url, retrievedAtMs }) },
     };
   },
 });
@@ -273,11 +269,10 @@ async function interpretNoRecord(dns: Sources['dns'], domain: string, { vouched 
   return { registered: false, looksAvailable: true };
 }
 
-function sourceOf({ registry, url, retrievedAtMs }: RdapAnswer, termsUrl: string | null) {
+function sourceOf({ registry, ...read }: RdapAnswer, termsUrl: string | null) {
   return {
     name: `RDAP of ${registry}`,
-    url: withoutCredentials(url),
-    retrievedAt: Math.floor(retrievedAtMs / 1000),
+    ...readFrom(read),
     ...(termsUrl !== null && { licence: `Terms of use: ${termsUrl}` }),
   };
 }

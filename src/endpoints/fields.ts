@@ -6,6 +6,7 @@ import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { hasFittingCase } from '../lib/secp256k1.ts';
 import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
+import { withoutCredentials } from '../lib/url.ts';
 
 // What all routes share, so that one thing has one shape in every answer:
 // 1. `field`: the members of answers;
@@ -194,4 +195,12 @@ export const detailField = field.object('The priced detail of this free summary'
 export function paidDetail<S>({ path, price }: Endpoint<S>, adds: string): z.output<typeof detailField> {
   if (price === null) throw new Error(`${path} is free`);
   return { path: `/v1/paid${path}`, priceUsd: price.usd, adds };
+}
+
+/**
+ * Where and when an answer's source was read (Unix seconds). Every endpoint with a configured source takes the URL from
+ * here: a mirror's may hold its operator's credentials.
+ */
+export function readFrom({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
+  return { url: withoutCredentials(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
 }

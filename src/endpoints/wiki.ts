@@ -4,9 +4,8 @@ import { integerParam } from '../catalogue/params.ts';
 import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
-import { withoutCredentials } from '../lib/url.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
-import { field, gatherParts, missingField } from './fields.ts';
+import { field, gatherParts, missingField, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // Wikipedia: articles that match a search, the summary of an article, and its text from any offset.
@@ -341,7 +340,6 @@ function attributionOf(title: string, url: string): string {
   );
 }
 
-function wikiSource(lang: string, { url, retrievedAtMs }: { url: string; retrievedAtMs: number }) {
-  const retrievedAt = Math.floor(retrievedAtMs / 1000);
-  return { name: `Wikipedia (${lang})`, url: withoutCredentials(url), retrievedAt, licence: LICENCE };
+function wikiSource(lang: string, read: { url: string; retrievedAtMs: number }) {
+  return { name: `Wikipedia (${lang})`, ...readFrom(read), licence: LICENCE };
 }

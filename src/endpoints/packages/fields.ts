@@ -3,7 +3,7 @@ import { type Source, sourceSchema } from '../../lib/service.ts';
 import type { Dependents } from '../../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
-import { field } from '../fields.ts';
+import { field, readFrom } from '../fields.ts';
 
 // What the three routes about packages share: names, dependents, advisories, and where all of it was read.
 
@@ -113,11 +113,11 @@ export function partSources(osv: OsvAnswer | null, dependents: Dependents | null
   ];
 }
 
-export function whereRead({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
-  return { url: shownUrl(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
+/** As `readFrom`, and without the query of a configured base URL. */
+export function whereRead({ url, retrievedAtMs }: Parameters<typeof readFrom>[0]) {
+  return readFrom({ url: shownUrl(url), retrievedAtMs });
 }
 
-/** Without the credentials and the query of a configured base URL. */
 function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
