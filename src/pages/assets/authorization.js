@@ -39,7 +39,10 @@ export function typedDataOf(
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('');
   const authorization = {
-    ...{ from, to: payTo, value: amount, nonce: `0x${nonce}` },
+    from,
+    to: payTo,
+    value: amount,
+    nonce: `0x${nonce}`,
     validAfter: String(now - BEFORE_SECONDS),
     validBefore: String(now + Math.min(VALID_SECONDS, maxTimeoutSeconds)),
   };
