@@ -1,23 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { ListingRow } from '../../src/store/ports/market.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { listingRow } from '../support/ledger/market-rows.ts';
 
 const BOUNDS = { total: 5, perDomain: 3 };
 
-const row = (more: Partial<ListingRow> = {}): ListingRow => ({
-  place: 'a.example/x',
-  domain: 'a.example',
-  listing: '{"n":1}',
-  method: 'GET',
-  pricedAt: 1000,
-  checkedAt: 1000,
-  reason: null,
-  failures: 0,
-  offlineAt: null,
-  dueAt: 5000,
-  ...more,
-});
-const failed = (more: Partial<ListingRow>) => row({ reason: 'timeout', failures: 1, ...more });
+const failed = (more: Partial<ListingRow>) => listingRow({ reason: 'timeout', failures: 1, ...more });
 
 describeLedgers('the market’s store', (adapter) => {
   const ledger = useLedger(adapter);
@@ -25,10 +13,12 @@ describeLedgers('the market’s store', (adapter) => {
 
   describe('listing', () => {
     test('happens once for a place; a second time changes the listing and keeps its first time', async () => {
-      expect(await store.put(row(), 12.6, BOUNDS)).toBe('listed');
-      expect(await store.put(row({ listing: '{"n":2}', checkedAt: 2000, pricedAt: 2000 }), 20, BOUNDS)).toBe('updated');
+      expect(await store.put(listingRow(), 12.6, BOUNDS)).toBe('listed');
+      expect(await store.put(listingRow({ listing: '{"n":2}', checkedAt: 2000, pricedAt: 2000 }), 20, BOUNDS)).toBe(
+        'updated',
+      );
       expect(await store.find('a.example/x')).toEqual({
-        ...row({ listing: '{"n":2}', checkedAt: 2000, pricedAt: 2000 }),
+        ...listingRow({ listing: '{"n":2}', checkedAt: 2000, pricedAt: 2000 }),
         listedAt: 1000,
         calls: 2,
         answered: 2,
@@ -38,7 +28,7 @@ describeLedgers('the market’s store', (adapter) => {
     });
 
     test('is limited by domain and in total, for new listings only', async () => {
-      const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, BOUNDS);
+      const put = (place: string, domain: string) => store.put(listingRow({ place, domain }), 1, BOUNDS);
       for (const n of [1, 2, 3]) expect(await put(`a.example/${n}`, 'a.example')).toBe('listed');
       expect(await put('a.example/4', 'a.example')).toBe('domain_full');
       for (const n of [1, 2]) expect(await put(`b.example/${n}`, 'b.example')).toBe('listed');
@@ -50,7 +40,8 @@ describeLedgers('the market’s store', (adapter) => {
     });
 
     test('of a root counts for its domain, and stops nobody else', async () => {
-      const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, { total: 99, perDomain: 2 });
+      const put = (place: string, domain: string) =>
+        store.put(listingRow({ place, domain }), 1, { total: 99, perDomain: 2 });
       expect(await put('many.example', 'many.example')).toBe('listed');
       expect(await put('one.many.example', 'many.example')).toBe('listed');
       expect(await put('two.many.example', 'many.example')).toBe('domain_full');
@@ -58,7 +49,8 @@ describeLedgers('the market’s store', (adapter) => {
     });
 
     test('counts hosts of a domain by their names, whatever domain is stored with them', async () => {
-      const put = (place: string, domain: string) => store.put(row({ place, domain }), 1, { total: 99, perDomain: 3 });
+      const put = (place: string, domain: string) =>
+        store.put(listingRow({ place, domain }), 1, { total: 99, perDomain: 3 });
       for (const [place, domain] of [
         ['one.shared.example/x', 'one.shared.example'],
         ['two.shared.example./x', 'two.shared.example'],
@@ -78,17 +70,17 @@ describeLedgers('the market’s store', (adapter) => {
 
   describe('calls', () => {
     test('count towards a listing’s figures while they are kept', async () => {
-      await store.put(row(), 100, BOUNDS);
+      await store.put(listingRow(), 100, BOUNDS);
       await store.record(failed({ checkedAt: 2000 }), null, 0);
       for (const [at, latency] of [
         [3000, 10],
         [4000, 30],
         [5000, 20],
       ] as const) {
-        await store.record(row({ checkedAt: at }), latency, 0);
+        await store.record(listingRow({ checkedAt: at }), latency, 0);
       }
       expect(await store.find('a.example/x')).toMatchObject({ calls: 5, answered: 4, medianLatencyMs: 20 });
-      await store.record(row({ checkedAt: 6000 }), 40, 3000);
+      await store.record(listingRow({ checkedAt: 6000 }), 40, 3000);
       expect(await store.find('a.example/x')).toMatchObject({
         calls: 4,
         answered: 4,
@@ -105,9 +97,9 @@ describeLedgers('the market’s store', (adapter) => {
     });
 
     test('of a deleted listing are not kept', async () => {
-      await store.put(row(), 1, BOUNDS);
+      await store.put(listingRow(), 1, BOUNDS);
       await store.drop('a.example/x');
-      await store.record(row({ checkedAt: 2000 }), 5, 0);
+      await store.record(listingRow({ checkedAt: 2000 }), 5, 0);
       expect(await store.find('a.example/x')).toBeNull();
       expect(await ledger.sql('SELECT place FROM market_calls')).toEqual([]);
     });
@@ -119,14 +111,14 @@ describeLedgers('the market’s store', (adapter) => {
         ['b.example/3', 200],
         ['b.example/4', 900],
       ] as const) {
-        await store.put(row({ place, dueAt }), 1, { total: 9, perDomain: 9 });
+        await store.put(listingRow({ place, dueAt }), 1, { total: 9, perDomain: 9 });
       }
       const taken = async (now: number, limit: number) =>
         (await store.takeDue(now, now + 1000, limit)).map(({ place }) => place);
       expect(await taken(500, 2)).toEqual(['a.example/2', 'b.example/3']);
       expect(await taken(500, 2)).toEqual(['a.example/1']);
       expect(await taken(500, 2)).toEqual([]);
-      await store.record(row({ place: 'a.example/2', dueAt: 9000 }), 1, 0);
+      await store.record(listingRow({ place: 'a.example/2', dueAt: 9000 }), 1, 0);
       expect(await taken(1500, 9)).toEqual(['b.example/4', 'a.example/1', 'b.example/3']);
     });
   });
@@ -134,8 +126,8 @@ describeLedgers('the market’s store', (adapter) => {
   describe('a reader', () => {
     test('gets the changes since its last revision, and null when there are none', async () => {
       expect(await store.changesSince(0)).toBeNull();
-      await store.put(row({ place: 'a.example/1' }), 1, BOUNDS);
-      await store.put(row({ place: 'a.example/2' }), 1, BOUNDS);
+      await store.put(listingRow({ place: 'a.example/1' }), 1, BOUNDS);
+      await store.put(listingRow({ place: 'a.example/2' }), 1, BOUNDS);
       const first = await store.changesSince(0);
       expect(first?.changed.map(({ place }) => place).sort()).toEqual(['a.example/1', 'a.example/2']);
       expect(await store.changesSince(first!.revision)).toBeNull();
@@ -148,7 +140,7 @@ describeLedgers('the market’s store', (adapter) => {
     });
 
     test('finds everything again after a restart', async () => {
-      await store.put(row(), 1, BOUNDS);
+      await store.put(listingRow(), 1, BOUNDS);
       const { market } = await ledger.reopen();
       expect((await market.changesSince(0))?.places).toEqual(['a.example/x']);
     });
@@ -159,7 +151,7 @@ describeLedgers('the market’s store', (adapter) => {
 
     test('never list more than the bounds allow', async () => {
       const both = [store, (await ledger.another()).market];
-      const puts = at(12).map((n) => both[n % 2]!.put(row({ place: `a.example/${n}` }), 1, BOUNDS));
+      const puts = at(12).map((n) => both[n % 2]!.put(listingRow({ place: `a.example/${n}` }), 1, BOUNDS));
       const outcomes = await Promise.all(puts);
       expect(outcomes.filter((one) => one === 'listed')).toHaveLength(BOUNDS.perDomain);
       expect(outcomes.filter((one) => one === 'domain_full')).toHaveLength(12 - BOUNDS.perDomain);
@@ -169,7 +161,7 @@ describeLedgers('the market’s store', (adapter) => {
     test('take each due listing once', async () => {
       const both = [store, (await ledger.another()).market];
       for (const n of at(20))
-        await store.put(row({ place: `a.example/${n}`, dueAt: n }), 1, { total: 20, perDomain: 20 });
+        await store.put(listingRow({ place: `a.example/${n}`, dueAt: n }), 1, { total: 20, perDomain: 20 });
       const taken = await Promise.all(at(8).map((n) => both[n % 2]!.takeDue(100, 1000, 3)));
       const places = taken.flat().map(({ place }) => place);
       expect([places.length, new Set(places).size]).toEqual([20, 20]);
@@ -177,10 +169,10 @@ describeLedgers('the market’s store', (adapter) => {
 
     test('that write at once skip no revision', async () => {
       const both = [store, (await ledger.another()).market];
-      for (const n of at(4)) await store.put(row({ place: `a.example/${n}` }), 1, { total: 9, perDomain: 9 });
+      for (const n of at(4)) await store.put(listingRow({ place: `a.example/${n}` }), 1, { total: 9, perDomain: 9 });
       const before = (await store.changesSince(0))!.revision;
       const records = at(16).map((n) =>
-        both[n % 2]!.record(row({ place: `a.example/${n % 4}`, checkedAt: 2000 + n }), 5, 0),
+        both[n % 2]!.record(listingRow({ place: `a.example/${n % 4}`, checkedAt: 2000 + n }), 5, 0),
       );
       await Promise.all(records);
       const changes = await store.changesSince(before);

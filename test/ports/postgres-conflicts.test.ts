@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
+import { listingRow } from '../support/ledger/market-rows.ts';
 import { accountedOf, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
 
@@ -126,9 +127,7 @@ describePostgres('transactions that conflict', () => {
     await stores.payments.noteBroadcast([{ id: 'a', transaction: hash32('t') }], ['settling']);
     await stores.lightning.claim(accountedOf('a'));
     await stores.spending.add('2026-11-21', { wei: 1n, failedWei: 0n, gas: 1n, transactions: 1, payments: 1 });
-    const times = { pricedAt: 1, checkedAt: 1, dueAt: 1, failures: 0, reason: null, offlineAt: null };
-    const listing = { place: 'a/x', domain: 'a', listing: '{}', method: 'GET', ...times } as const;
-    await stores.market.put(listing, 1, { total: 1, perDomain: 1 });
+    await stores.market.put(listingRow(), 1, { total: 1, perDomain: 1 });
     const { rows } = await blocker.query(
       'SELECT isolation, synchronous, count(*)::int FROM seen GROUP BY 1, 2 ORDER BY 1',
     );

@@ -6,6 +6,7 @@ import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
+import { listingRow } from '../support/ledger/market-rows.ts';
 import { accountedOf, nodeOf } from '../support/lightning/lightning-rows.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { type DatabaseProxy, startDatabaseProxy } from '../support/postgres/database-proxy.ts';
@@ -16,19 +17,6 @@ const LIMITS = { poolSize: 5, connectTimeoutMs: 1200, statementTimeoutMs: 1200 }
 /** Far more than the sum of the time-outs, but limited. */
 const BOUND_MS = 20_000;
 const WAITING = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-
-const LISTING = {
-  place: 'a/x',
-  domain: 'a',
-  listing: '{}',
-  method: 'GET',
-  pricedAt: 1,
-  checkedAt: 1,
-  dueAt: 1,
-  failures: 0,
-  reason: null,
-  offlineAt: null,
-} as const;
 
 describePostgres('a connection to PostgreSQL', () => {
   let url: string;
@@ -168,7 +156,7 @@ describePostgres('a connection to PostgreSQL', () => {
 
   test('left in the middle of a transaction is ended by the server, and its locks with it', async () => {
     await shortenTimeouts();
-    const put = (of: LedgerStores) => of.market.put(LISTING, 1, { total: 2, perDomain: 2 });
+    const put = (of: LedgerStores) => of.market.put(listingRow(), 1, { total: 2, perDomain: 2 });
     const blocker = new Client({ connectionString: url });
     const watcher = new Client({ connectionString: url });
     await Promise.all([blocker.connect(), watcher.connect()]);
@@ -181,7 +169,7 @@ describePostgres('a connection to PostgreSQL', () => {
     await blocker.query('ROLLBACK');
     await blocker.end();
     expect(await ended).toBe('rejected');
-    expect(await end(untilItWorks(() => direct.market.drop(LISTING.place)))).not.toBe('late');
+    expect(await end(untilItWorks(() => direct.market.drop(listingRow().place)))).not.toBe('late');
   });
 
   test('lost while its transaction waits for the turn rejects it as unknown, and the server makes it whole', async () => {
