@@ -174,9 +174,9 @@ const TRANSFER = sql<{ paymentId: string }, KnownTransfer>(`
 const BATCH_OF = sql<{ paymentId: string }, { hash: Uint8Array | null }>(
   'SELECT transaction_hash AS hash FROM gateway_transfers WHERE payment_id = @paymentId',
 );
-const PAYMENTS_IN = sql<{ transaction: Uint8Array; limit: number }, { id: string }>(
-  'SELECT payment_id AS id FROM gateway_transfers WHERE transaction_hash = @transaction ORDER BY payment_id LIMIT @limit',
-);
+const PAYMENTS_IN = sql<{ transaction: Uint8Array; limit: number }, { id: string }>(`
+  SELECT payment_id AS id FROM gateway_transfers WHERE transaction_hash = @transaction
+   ORDER BY payment_id LIMIT @limit`);
 
 export function createGatewayTransfers(db: LedgerDatabase): GatewayTransferStore {
   return {

@@ -10,7 +10,7 @@ const SOURCE_CEILINGS = {
   'files whose only importer is in their folder, in a thousand': 162,
   'of these below 40 lines': 4,
   'spreads of a literal': 0,
-  'lines wider than 120': 213,
+  'lines wider than 120': 211,
   'functions with more than 60 lines of their own': 1,
   'option bags': 200,
   'option bags of more than 10 members': 14,
