@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { own, ownKeys, plainText } from '../lib/untrusted.ts';
-import type { CatalogueStore } from '../store/ports/catalogue.ts';
+import type { CatalogueStore } from '../store/ports/stores.ts';
 import type { Upstream } from '../upstream/client/client.ts';
 import { type Payable, readAccepts } from './challenge.ts';
 import { methodOf, readBody, readParams } from './description.ts';

@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { sourceSchema } from '../lib/service.ts';
-import type { SelfTestRun } from '../store/ports/selftest.ts';
+import type { SelfTestRun } from '../store/ports/stores.ts';
 import { DAY_SECONDS, field } from './fields.ts';
 import type { Sources } from './sources.ts';
 

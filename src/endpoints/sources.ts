@@ -3,7 +3,7 @@ import type { CollectorView } from '../collector/store/facts.ts';
 import type { ChainReads } from '../collector/store/reads.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/service.ts';
-import type { SelfTestReads } from '../store/ports/selftest.ts';
+import type { SelfTestReads } from '../store/ports/stores.ts';
 import type { Dns } from '../upstream/domains/dns.ts';
 import type { Rdap } from '../upstream/domains/rdap.ts';
 import type { FindDependents } from '../upstream/packages/dependents.ts';

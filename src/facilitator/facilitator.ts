@@ -3,7 +3,7 @@ import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenWindows } from '../lib/limits/windows.ts';
 import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/terms.ts';
-import type { FacilitatorCounts, LightningStore } from '../store/ports/proofs.ts';
+import type { FacilitatorCounts, LightningStore } from '../store/ports/lightning.ts';
 import { createCounts, createLimits, type FacilitatorLimits } from './limits.ts';
 import { createSettle, networkOf, type SettleAnswer, WHAT_IS_KNOWN } from './settle.ts';
 

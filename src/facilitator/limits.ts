@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type Clock, utcDay } from '../lib/clock.ts';
 import { siteKey } from '../lib/limits/client.ts';
 import { countSharedClient, createMinuteWindows, type OpenWindows, openClientWindows } from '../lib/limits/windows.ts';
-import type { ClaimAccount, FacilitatorCounts, LightningStore, ReachedCap } from '../store/ports/proofs.ts';
+import type { ClaimAccount, FacilitatorCounts, LightningStore, ReachedCap } from '../store/ports/lightning.ts';
 
 // The limits of settle calls: a minute's calls of a client, and the parts of a day's claims. The calls are counted in
 // memory, or where the processes share the counts; the claims in the ledger, so that a restart does not reset them.

@@ -10,7 +10,7 @@ import {
   type LightningStore,
   type NewClaim,
   type ReachedCap,
-} from '../store/ports/proofs.ts';
+} from '../store/ports/lightning.ts';
 import type { Barrier, Counts, Limits } from './limits.ts';
 
 // A settle call, in this order: the client's limits; the body's shape; the proof, in the scheme's order; the claim.

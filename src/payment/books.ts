@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { createRounds } from '../lib/tasks.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { BookEntry, BookKey, BookStore } from '../store/ports/books.ts';
-import type { LedgerStore, Payment } from '../store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../store/ports/payments.ts';
 import type { RailName } from './rail.ts';
 import type { BookVerdict, RailBooks } from './settler.ts';
 

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import { type AppError, NotFound } from '../errors.ts';
-import type { PaymentKey } from '../store/ports/sales.ts';
+import type { PaymentKey } from '../store/ports/payments.ts';
 import type { Credential, Demand, ProtocolName, Quote, Receipt, RequestMessage } from './protocol.ts';
 import type { PurchaseRail, SignedPayment } from './rail.ts';
 import type { PaymentRefused } from './refusal.ts';

@@ -3,7 +3,7 @@ import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { setNewest } from '../lib/memory.ts';
-import type { Payment, PaymentKey } from '../store/ports/sales.ts';
+import type { Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Order } from './call.ts';
 import type { Ledger } from './ledger.ts';
 import type { Asker } from './rail.ts';

@@ -3,7 +3,14 @@ import { AppError } from '../errors.ts';
 import { type Clock, createIds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
 import type { ChannelStore, VoucherSale } from '../store/ports/channels.ts';
-import type { ChannelAfter, LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/sales.ts';
+import type {
+  ChannelAfter,
+  LedgerStore,
+  NewPayment,
+  Payment,
+  PaymentKey,
+  PaymentState,
+} from '../store/ports/payments.ts';
 import { replyStoreFull } from './refusal.ts';
 import { REVERTED } from './settler.ts';
 

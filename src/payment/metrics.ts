@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
 import { setNewest } from '../lib/memory.ts';
-import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/proofs.ts';
-import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
+import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/lightning.ts';
+import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
 import type { OnMove } from './ledger.ts';
 
 // Figures of payments for Prometheus: the ledger's moves and the Lightning rail's, counted as they happen; open

@@ -2,7 +2,7 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
-import type { Payment } from '../store/ports/sales.ts';
+import type { Payment } from '../store/ports/payments.ts';
 import type { Accepted, Credential, ProtocolName, Receipt } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import type { PaymentRefused, RefusalSentences } from './refusal.ts';

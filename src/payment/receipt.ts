@@ -1,9 +1,9 @@
 import type { SettleResponse } from '@x402/core/types';
 import { AppError, NotFound } from '../errors.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import type { Claim, LightningStore } from '../store/ports/proofs.ts';
-import type { LedgerStore, Payment, PaymentState } from '../store/ports/sales.ts';
-import type { GatewayTransferStore } from '../store/ports/transfers.ts';
+import type { Claim, LightningStore } from '../store/ports/lightning.ts';
+import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
+import type { GatewayTransferStore } from '../store/ports/stores.ts';
 import type { Ledger } from './ledger.ts';
 import { PaymentRefused } from './refusal.ts';
 import { isTransferId, transactionText, transferIdBytes } from './settler.ts';

@@ -5,7 +5,7 @@ import { listedPath } from '../catalogue/paths.ts';
 import { TooMany, Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import type { NewPayment, Payment, PaymentKey } from '../store/ports/sales.ts';
+import type { NewPayment, Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Order, PaidRequest, Presentation } from './call.ts';
 import {
   checkPaidFor,

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Payment } from '../store/ports/sales.ts';
+import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type SettlingRail } from './settler.ts';
 

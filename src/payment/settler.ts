@@ -1,5 +1,5 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import type { Payment, PaymentKey } from '../store/ports/sales.ts';
+import type { Payment, PaymentKey } from '../store/ports/payments.ts';
 
 // The port to what moves the money, and the core's words for it: an authorization, its intent, its outcome. What is not
 // certain is `unknown`. A rail gives its evidence, its settler and its books; our relayer also carries out operations

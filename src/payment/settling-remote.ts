@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { createRounds } from '../lib/tasks.ts';
-import type { Payment } from '../store/ports/sales.ts';
+import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import type {
   Leader,

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { createRounds } from '../lib/tasks.ts';
-import type { Payment } from '../store/ports/sales.ts';
+import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import type { RailName } from './rail.ts';
 import type { Settlement } from './settle-rows.ts';

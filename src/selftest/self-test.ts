@@ -5,7 +5,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import type { SelfTestRun, SelfTestStore } from '../store/ports/selftest.ts';
+import type { SelfTestRun, SelfTestStore } from '../store/ports/stores.ts';
 import type { StockBuyer, WalletReads } from './buyer.ts';
 
 // The service buys from itself, by default each hour:

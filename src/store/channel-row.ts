@@ -1,5 +1,5 @@
 import type { Channel, ChannelOperation, OperationKind } from './ports/channels.ts';
-import type { ChannelAfter, PaymentChannel } from './ports/sales.ts';
+import type { ChannelAfter, PaymentChannel } from './ports/payments.ts';
 
 /** A whole number: a bigint from SQLite; from PostgreSQL a bigint where it is money, else a number. */
 type Whole = bigint | number;

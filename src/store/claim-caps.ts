@@ -1,5 +1,5 @@
 import { daysBefore } from '../lib/clock.ts';
-import { type ClaimAccount, KNOWN_DAYS, KNOWN_WINDOW_DAYS } from './ports/proofs.ts';
+import { type ClaimAccount, KNOWN_DAYS, KNOWN_WINDOW_DAYS } from './ports/lightning.ts';
 
 const DAY_MS = 86_400_000;
 

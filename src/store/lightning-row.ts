@@ -1,4 +1,4 @@
-import type { Claim, InvoiceRecord } from './ports/proofs.ts';
+import type { Claim, InvoiceRecord } from './ports/lightning.ts';
 
 /** A row of `lightning_invoices` as SQLite gives it. */
 export interface InvoiceRow {

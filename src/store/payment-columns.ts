@@ -1,4 +1,4 @@
-import type { PaymentChange, PaymentState } from './ports/sales.ts';
+import type { PaymentChange, PaymentState } from './ports/payments.ts';
 
 /**
  * The open states, in SQL. A payment in one of them may still end in a transfer, so it counts against the payer's

@@ -1,12 +1,22 @@
 import { createHash } from 'node:crypto';
 import type { Call, LedgerDatabase, Plan, Turn } from './db/port.ts';
 import { sql } from './db/sql.ts';
-import type { CatalogueCopy, CatalogueStore } from './ports/catalogue.ts';
-import type { ProviderNote, ProviderNotes } from './ports/providers.ts';
-import type { SelfTestRun, SelfTestStore } from './ports/selftest.ts';
-import type { ServiceKeyStore } from './ports/service-keys.ts';
-import { NOTHING_SPENT, type RelayerSpendingStore, type Spending } from './ports/spending.ts';
-import type { DueTransfer, GatewayTransferStore, KnownTransfer, TransferNote } from './ports/transfers.ts';
+import {
+  type CatalogueCopy,
+  type CatalogueStore,
+  type DueTransfer,
+  type GatewayTransferStore,
+  type KnownTransfer,
+  NOTHING_SPENT,
+  type ProviderNote,
+  type ProviderNotes,
+  type RelayerSpendingStore,
+  type SelfTestRun,
+  type SelfTestStore,
+  type ServiceKeyStore,
+  type Spending,
+  type TransferNote,
+} from './ports/stores.ts';
 
 // What the service remembers beside payments: its keys, its self-tests, what the relayer spent, the third party's
 // catalogue, RPC providers that contradicted others, and transfers of the Gateway. Each write is on disk when it

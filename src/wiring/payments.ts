@@ -42,7 +42,7 @@ import { createEvidence } from '../payment/usdc/evidence.ts';
 import { createTokenWatch } from '../payment/usdc/token-watch.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
-import type { LedgerStore, Payment } from '../store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../store/ports/payments.ts';
 import { balanceContracts, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
 
 // How this process sells for USDC:

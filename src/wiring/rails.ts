@@ -24,9 +24,8 @@ import { gatewayInfo, openGatewayRail } from '../payment/usdc/gateway.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, domainSeparator, USDC_DOMAIN } from '../payment/usdc/token.ts';
 import type { TokenWatch } from '../payment/usdc/token-watch.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
-import type { SettledReads } from '../store/ports/settled.ts';
-import type { RelayerSpendingStore } from '../store/ports/spending.ts';
-import type { GatewayTransferStore } from '../store/ports/transfers.ts';
+import type { SettledReads } from '../store/ports/payments.ts';
+import type { GatewayTransferStore, RelayerSpendingStore } from '../store/ports/stores.ts';
 import type { Upstreams } from '../upstream/client/client.ts';
 
 // The rails in USDC:

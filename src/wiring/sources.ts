@@ -4,7 +4,7 @@ import type { Config } from '../config.ts';
 import type { PackageSources, Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SERVICE_VERSION } from '../lib/service.ts';
-import type { SelfTestReads } from '../store/ports/selftest.ts';
+import type { SelfTestReads } from '../store/ports/stores.ts';
 import { createUpstreams, type UpstreamLog, type Upstreams } from '../upstream/client/client.ts';
 import { firstToAnswer } from '../upstream/client/failure.ts';
 import { createDns, type Dns } from '../upstream/domains/dns.ts';

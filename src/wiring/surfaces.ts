@@ -19,7 +19,7 @@ import { OWN_REFUSALS, type RefusalWords, refusalWords } from '../payment/refusa
 import type { RailProbes } from '../payment/settling.ts';
 import { EVM_REFUSALS } from '../payment/usdc/authorization.ts';
 import { exactRequirement, type PayTo } from '../payment/usdc/exact.ts';
-import type { ServiceKeyStore } from '../store/ports/service-keys.ts';
+import type { ServiceKeyStore } from '../store/ports/stores.ts';
 import { RAILS, type RailList, railsSelling } from './rails.ts';
 
 // What each surface offers, and in which protocol it asks for the payment:

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClaimAccount, ClaimOutcome, NewClaim } from '../../src/store/ports/proofs.ts';
+import type { ClaimAccount, ClaimOutcome, NewClaim } from '../../src/store/ports/lightning.ts';
 import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning/lightning-model.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
-import type { LightningStore } from '../../src/store/ports/proofs.ts';
+import type { LightningStore } from '../../src/store/ports/lightning.ts';
 import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning/lightning-model.ts';
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ClaimAccount, ClaimOutcome } from '../../src/store/ports/proofs.ts';
+import type { ClaimAccount, ClaimOutcome } from '../../src/store/ports/lightning.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { accountedOf, DAY, hashOf, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
-import type { LedgerStore, Payment } from '../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../src/store/ports/payments.ts';
 import { describeLedgers, type OpenLedger, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { createLedgerModel, type ModelRow } from '../support/ledger/ledger-model.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';

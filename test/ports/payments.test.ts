@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { LedgerStore } from '../../src/store/ports/sales.ts';
+import type { LedgerStore } from '../../src/store/ports/payments.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ProviderNote } from '../../src/store/ports/providers.ts';
+import type { ProviderNote } from '../../src/store/ports/stores.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import type { SelfTestRun } from '../../src/store/ports/selftest.ts';
+import type { SelfTestRun } from '../../src/store/ports/stores.ts';
 import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const good = (at: number): SelfTestRun => ({

@@ -1,7 +1,7 @@
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import type { LightningStore } from '../../../src/store/ports/proofs.ts';
+import type { LightningStore } from '../../../src/store/ports/lightning.ts';
 import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { storesOf } from '../../../test/support/ledger/fresh-ledger.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../lib/lightning/facilitator-app.ts';

@@ -1,6 +1,6 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import { isCalendarDate } from '../../../src/lib/clock.ts';
-import type { PaymentState } from '../../../src/store/ports/sales.ts';
+import type { PaymentState } from '../../../src/store/ports/payments.ts';
 import { UsageError } from './operator-command.ts';
 
 /** An operator's command. `from` is inclusive and `to` exclusive, in Unix milliseconds. */

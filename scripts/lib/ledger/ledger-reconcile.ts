@@ -1,6 +1,6 @@
 import { systemClock as clock } from '../../../src/lib/clock.ts';
 import { transactionText } from '../../../src/payment/settler.ts';
-import type { LedgerStore, Payment, PaymentState } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment, PaymentState } from '../../../src/store/ports/payments.ts';
 import { type StoppedService, withHeldLedger, withPayments } from './stopped-service.ts';
 
 const OPEN: readonly PaymentState[] = ['reserved', 'settling', 'unknown'];

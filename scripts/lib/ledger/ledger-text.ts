@@ -2,8 +2,8 @@ import { bytesToHex } from '../../../src/lib/hex.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
 import type { ClaimReport } from '../../../src/payment/channels/claims.ts';
 import type { BookEntry } from '../../../src/store/ports/books.ts';
-import type { ProviderNote } from '../../../src/store/ports/providers.ts';
 import type { LedgerStatus, ListedPayment, StateSum } from '../../../src/store/ports/reports.ts';
+import type { ProviderNote } from '../../../src/store/ports/stores.ts';
 import { textTable } from '../text-table.ts';
 
 /** USDC's ERC-20 interface has 6 decimals. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ChannelConfig, ChannelState } from '../../../src/store/ports/channel-state.ts';
 import type { ListingRow } from '../../../src/store/ports/market.ts';
-import type { ProviderNote } from '../../../src/store/ports/providers.ts';
-import type { NewPayment } from '../../../src/store/ports/sales.ts';
+import type { NewPayment } from '../../../src/store/ports/payments.ts';
+import type { ProviderNote } from '../../../src/store/ports/stores.ts';
 
 // The rows of the databases that the code of earlier commits made. Names give their bytes, so that a test knows what each row must say.
 

@@ -20,7 +20,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { ChannelConfig, ChannelState } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { Payment, PaymentChannel } from '../../store/ports/sales.ts';
+import type { Payment, PaymentChannel } from '../../store/ports/payments.ts';
 import { isSameBuyer } from '../known-payment.ts';
 import { hashClient } from '../ledger.ts';
 import type { Asker, Presenter } from '../rail.ts';

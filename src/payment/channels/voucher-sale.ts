@@ -6,7 +6,7 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/channels.ts';
-import type { Payment } from '../../store/ports/sales.ts';
+import type { Payment } from '../../store/ports/payments.ts';
 import { identifierConflict, isSameRequest } from '../known-payment.ts';
 import { createReadSoon, hashClient, type Ledger, type ReadSoon } from '../ledger.ts';
 import type { PaidOrder } from '../rail.ts';

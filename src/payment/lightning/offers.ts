@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { type ClientTurns, TurnRefused } from '../../lib/limits/shares.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { MSAT_PER_SAT, parseDecimal } from '../../lib/units.ts';
-import type { LightningStore } from '../../store/ports/proofs.ts';
+import type { LightningStore } from '../../store/ports/lightning.ts';
 import type { RateSource } from '../../upstream/rates/bitcoin.ts';
 import type { Quote } from '../protocol.ts';
 import { clientGone, runEndpoint } from '../run-endpoint.ts';

@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { createClientTurns } from '../../lib/limits/shares.ts';
 import type { OpenWindows } from '../../lib/limits/windows.ts';
-import type { LightningStore } from '../../store/ports/proofs.ts';
+import type { LightningStore } from '../../store/ports/lightning.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import { createRateSource, type RateSource, type WatchedRates } from '../../upstream/rates/bitcoin.ts';
 import type { QuotedProtocol } from '../protocol.ts';

@@ -3,7 +3,7 @@ import { pathOn } from '../../catalogue/paths.ts';
 import { AppError, Unavailable } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { own } from '../../lib/untrusted.ts';
-import type { Claim, LightningStore, NewClaim, ProofKey } from '../../store/ports/proofs.ts';
+import type { Claim, LightningStore, NewClaim, ProofKey } from '../../store/ports/lightning.ts';
 import type { RateSource } from '../../upstream/rates/bitcoin.ts';
 import type { Sold } from '../call.ts';
 import type { AnsweredChallenge, Credential, ProtocolName, QuotedInvoice, Receipt } from '../protocol.ts';

@@ -1,7 +1,7 @@
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { setNewest } from '../../lib/memory.ts';
-import type { Claim, LightningStore, ProofKey } from '../../store/ports/proofs.ts';
+import type { Claim, LightningStore, ProofKey } from '../../store/ports/lightning.ts';
 import { runEndpoint } from '../run-endpoint.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
 import type { LightningOrder } from './offers.ts';

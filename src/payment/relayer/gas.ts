@@ -4,7 +4,7 @@ import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } fro
 import type { DailyGas } from '../../config/payment.ts';
 import { type Clock, isoDate } from '../../lib/clock.ts';
 import { formatNative } from '../../lib/units.ts';
-import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
+import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
 import { SETTLE_GAS } from '../usdc/token.ts';
 

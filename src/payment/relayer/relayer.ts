@@ -4,7 +4,7 @@ import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { allTried } from '../../lib/tasks.ts';
-import type { RelayerSpendingStore } from '../../store/ports/spending.ts';
+import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import type { Intent, Operation, OperationOutcome, Outcome, Relaying, Settler } from '../settler.ts';
 import type { ChainCheck } from '../usdc/checks.ts';
 import type { Evidence } from '../usdc/evidence.ts';

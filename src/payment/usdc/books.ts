@@ -2,7 +2,7 @@ import { logsCall, MAX_LOG_SPAN, readLogs } from '../../chain/block.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { RpcOptions, RpcOutcome } from '../../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Payment } from '../../store/ports/sales.ts';
+import type { Payment } from '../../store/ports/payments.ts';
 import type { Authorization, BookVerdict, RailBooks } from '../settler.ts';
 import { type Evidence, paymentsIn, type Receipt, readReceipt, receiptStatements } from './evidence.ts';
 import { TRANSFER, topicOf } from './token.ts';

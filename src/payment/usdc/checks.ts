@@ -6,7 +6,7 @@ import { type Clock, nowSeconds, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { createFairMinute } from '../../lib/limits/shares.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
-import type { PaymentKey } from '../../store/ports/sales.ts';
+import type { PaymentKey } from '../../store/ports/payments.ts';
 import type { Asker, Look, PurchaseRail } from '../rail.ts';
 import { PaymentRefused, settlementUnknown } from '../refusal.ts';
 import { type Authorization, type Intent, paymentKey } from '../settler.ts';

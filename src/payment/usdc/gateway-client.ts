@@ -4,8 +4,8 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { jsonOrNull } from '../../lib/untrusted.ts';
-import type { Payment } from '../../store/ports/sales.ts';
-import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/transfers.ts';
+import type { Payment } from '../../store/ports/payments.ts';
+import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/stores.ts';
 import type { Upstream } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
 import {

@@ -6,7 +6,7 @@ import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
-import type { GatewayTransferStore } from '../../store/ports/transfers.ts';
+import type { GatewayTransferStore } from '../../store/ports/stores.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
 import type { OpenRail, PurchaseRail, RailInfo, Verified } from '../rail.ts';

@@ -1,4 +1,4 @@
-import type { Payment } from './sales.ts';
+import type { Payment } from './payments.ts';
 
 /** Up to where the books were compared with the chain. */
 export interface BookSpan {

@@ -1,5 +1,5 @@
 import type { ChannelCharge, ChannelConfig, ChannelState } from './channel-state.ts';
-import type { ChannelAfter, NewPayment, Payment } from './sales.ts';
+import type { ChannelAfter, NewPayment, Payment } from './payments.ts';
 
 /** A channel in the ledger. Amounts in base units of the token, times in Unix milliseconds. */
 export interface Channel extends ChannelConfig {

@@ -1,4 +1,4 @@
-import type { PaymentState } from './sales.ts';
+import type { PaymentState } from './payments.ts';
 
 /**
  * The number of payments in a state, and their sum in the rail's base units (of USDC, or millisatoshis). A sale in a

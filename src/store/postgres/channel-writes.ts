@@ -13,7 +13,7 @@ import {
 import { type ChannelRow, channelFromRow, parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { Channel, NewOperation, OperationEnd, RefundTerms, VoucherSale } from '../ports/channels.ts';
-import type { ChannelAfter } from '../ports/sales.ts';
+import type { ChannelAfter } from '../ports/payments.ts';
 import { afterWith } from './channel-sql.ts';
 import { HOLDS_LEASE } from './holds-lease.ts';
 import { statement } from './statement.ts';

@@ -1,5 +1,5 @@
 import { CHANGE_COLUMNS, changedFields } from '../payment-columns.ts';
-import type { PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
+import type { PaymentChange, PaymentState, ReplyChange } from '../ports/payments.ts';
 import { afterWith } from './channel-sql.ts';
 import { HOLDS_LEASE } from './holds-lease.ts';
 import { type Statement, statement } from './statement.ts';

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { EARNED, OPEN } from '../payment-columns.ts';
+import type { PaymentState } from '../ports/payments.ts';
 import {
   CLAIM_STATES,
   type Income,
@@ -9,7 +10,6 @@ import {
   PAYMENT_STATES,
   type StateSum,
 } from '../ports/reports.ts';
-import type { PaymentState } from '../ports/sales.ts';
 import { asLedgerError, LedgerDatabaseError } from './errors.ts';
 import { ledgerPlace } from './ledger-place.ts';
 import { countLivingInstances } from './living-instances.ts';

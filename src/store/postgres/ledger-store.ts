@@ -1,5 +1,5 @@
 import { OPEN } from '../payment-columns.ts';
-import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ports/sales.ts';
+import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ports/payments.ts';
 import type { WaitingBytes } from '../waiting-bytes.ts';
 import { ledgerWrites, PURGE_CHUNK } from './ledger-writes.ts';
 import { createPaymentRows, SELECT_PAYMENT } from './payment-rows.ts';

@@ -1,6 +1,6 @@
 import { TAKES_SALE, voucherValues } from '../channel-columns.ts';
 import { OPEN } from '../payment-columns.ts';
-import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
+import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ports/payments.ts';
 import { HOLDS_LEASE } from './holds-lease.ts';
 import { moveStatement, REPLIES } from './ledger-moves.ts';
 import { statement } from './statement.ts';

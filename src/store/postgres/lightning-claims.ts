@@ -1,5 +1,5 @@
 import { type ClaimRow, claimFromRow } from '../lightning-row.ts';
-import type { Claim, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from '../ports/proofs.ts';
+import type { Claim, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from '../ports/lightning.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
 import type { Write } from './write-queue.ts';

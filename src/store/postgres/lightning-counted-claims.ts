@@ -1,5 +1,5 @@
 import { capValues, KNOWN } from '../claim-caps.ts';
-import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/proofs.ts';
+import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/lightning.ts';
 import { statement } from './statement.ts';
 import type { SharedKind } from './write-queue.ts';
 

@@ -1,4 +1,4 @@
-import type { ProofKey } from '../ports/proofs.ts';
+import type { ProofKey } from '../ports/lightning.ts';
 import { statement } from './statement.ts';
 import type { Write } from './write-queue.ts';
 

@@ -1,5 +1,5 @@
 import { type InvoiceRow, invoiceFromRow } from '../lightning-row.ts';
-import type { InvoiceRecord, ProofKey } from '../ports/proofs.ts';
+import type { InvoiceRecord, ProofKey } from '../ports/lightning.ts';
 import type { Pools } from './pool.ts';
 import { fixed, statement } from './statement.ts';
 import type { Write } from './write-queue.ts';

@@ -1,5 +1,5 @@
 import { PRUNE_CHUNK } from '../claim-caps.ts';
-import type { LightningStore, ProofKey } from '../ports/proofs.ts';
+import type { LightningStore, ProofKey } from '../ports/lightning.ts';
 import { claimWrite, createClaimReads } from './lightning-claims.ts';
 import { COUNTED_CLAIMS, countedClaim } from './lightning-counted-claims.ts';
 import { ANSWER, grantWrites } from './lightning-grants.ts';

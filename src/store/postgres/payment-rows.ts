@@ -1,5 +1,5 @@
 import { paymentChannel, type VoucherColumns } from '../channel-row.ts';
-import type { Payment } from '../ports/sales.ts';
+import type { Payment } from '../ports/payments.ts';
 import type { Pools } from './pool.ts';
 import type { Statement } from './statement.ts';
 

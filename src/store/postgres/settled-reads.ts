@@ -1,5 +1,5 @@
 import { EARNED } from '../payment-columns.ts';
-import type { SettledReads, SettledSum } from '../ports/settled.ts';
+import type { SettledReads, SettledSum } from '../ports/payments.ts';
 import type { Pools } from './pool.ts';
 import { statement } from './statement.ts';
 

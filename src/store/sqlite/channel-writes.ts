@@ -14,7 +14,7 @@ import {
 import { parseAfter } from '../channel-row.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { NewOperation, OperationEnd, RefundTerms, VoucherSale } from '../ports/channels.ts';
-import type { ChannelAfter } from '../ports/sales.ts';
+import type { ChannelAfter } from '../ports/payments.ts';
 import { AFTER } from './channel-sql.ts';
 import { createStatements } from './statements.ts';
 

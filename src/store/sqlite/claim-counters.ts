@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { capValues, KNOWN } from '../claim-caps.ts';
-import type { ClaimAccount, FacilitatorCounts, ReachedCap } from '../ports/proofs.ts';
+import type { ClaimAccount, FacilitatorCounts, ReachedCap } from '../ports/lightning.ts';
 
 const COUNT_DAY = `
   INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims, known_payees) VALUES (@day, 1, @open, @knownPayees)

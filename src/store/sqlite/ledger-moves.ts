@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { CHANGE_COLUMNS, changedFields } from '../payment-columns.ts';
-import type { PaymentChange, PaymentState, ReplyChange } from '../ports/sales.ts';
+import type { PaymentChange, PaymentState, ReplyChange } from '../ports/payments.ts';
 import { AFTER } from './channel-sql.ts';
 import { createStatements, marks } from './statements.ts';
 

@@ -1,5 +1,5 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import type { LedgerStore, ReplyChange } from '../ports/sales.ts';
+import type { LedgerStore, ReplyChange } from '../ports/payments.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { closeAfterWrites, groupCommitOf } from './group-commit.ts';
 import { createLedgerWrites } from './ledger-writes.ts';

@@ -1,7 +1,7 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { TAKES_SALE, voucherValues } from '../channel-columns.ts';
 import { OPEN } from '../payment-columns.ts';
-import type { NewPayment, PaymentState, ReplyChange } from '../ports/sales.ts';
+import type { NewPayment, PaymentState, ReplyChange } from '../ports/payments.ts';
 import { createLedgerMoves } from './ledger-moves.ts';
 import { createStatements, marks } from './statements.ts';
 

@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type ClaimRow, claimFromRow } from '../lightning-row.ts';
-import type { Claim, ClaimAccount, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from '../ports/proofs.ts';
+import type { Claim, ClaimAccount, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from '../ports/lightning.ts';
 import { createClaimCounters } from './claim-counters.ts';
 
 const INSERT = `

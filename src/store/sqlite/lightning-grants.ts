@@ -1,5 +1,5 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import type { ProofKey } from '../ports/proofs.ts';
+import type { ProofKey } from '../ports/lightning.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 

@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type InvoiceRow, invoiceFromRow } from '../lightning-row.ts';
-import type { InvoiceRecord, ProofKey } from '../ports/proofs.ts';
+import type { InvoiceRecord, ProofKey } from '../ports/lightning.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 

@@ -1,7 +1,7 @@
 import { utcDay } from '../../lib/clock.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { CLIENT_DAYS_MS, PAYEE_DAYS_MS, PRUNE_CHUNK } from '../claim-caps.ts';
-import type { ProofKey } from '../ports/proofs.ts';
+import type { ProofKey } from '../ports/lightning.ts';
 
 /** A grant that may still be served: it is redeemable, or a lease on it runs. */
 const LIVE = '(c.redeem_until > @now OR coalesce(c.lease_until, 0) > @now)';

@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { PRUNE_CHUNK } from '../claim-caps.ts';
-import type { LightningStore } from '../ports/proofs.ts';
+import type { LightningStore } from '../ports/lightning.ts';
 import { groupCommitOf } from './group-commit.ts';
 import { createLightningClaims } from './lightning-claims.ts';
 import { createLightningGrants } from './lightning-grants.ts';

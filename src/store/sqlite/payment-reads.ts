@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { OPEN } from '../payment-columns.ts';
-import type { LedgerStore, Payment, PaymentState } from '../ports/sales.ts';
+import type { LedgerStore, Payment, PaymentState } from '../ports/payments.ts';
 import { type PaymentRow, paymentFromRow } from './payment-row.ts';
 import { createStatements, marks } from './statements.ts';
 

@@ -1,5 +1,5 @@
 import { paymentChannel, type VoucherColumns } from '../channel-row.ts';
-import type { Payment, PaymentState } from '../ports/sales.ts';
+import type { Payment, PaymentState } from '../ports/payments.ts';
 
 /** A row of `usdc_payments` as SQLite gives it, with whole numbers as bigint. */
 export interface PaymentRow extends VoucherColumns {

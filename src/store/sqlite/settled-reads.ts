@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { EARNED } from '../payment-columns.ts';
-import type { SettledReads, SettledSum } from '../ports/settled.ts';
+import type { SettledReads, SettledSum } from '../ports/payments.ts';
 
 const SETTLED = `SELECT contract, count(*) AS count, CAST(sum(${EARNED}) AS TEXT) AS amount
   FROM usdc_payments WHERE state = 'settled' AND ended_at >= @from AND ended_at < @to GROUP BY contract ORDER BY contract`;

@@ -8,7 +8,7 @@ import { embeddedEnvironment } from '../../../dev/serve.ts';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { daysBefore, systemClock, utcDay } from '../../../src/lib/clock.ts';
-import type { RelayerSpendingStore } from '../../../src/store/ports/spending.ts';
+import type { RelayerSpendingStore } from '../../../src/store/ports/stores.ts';
 import { openCatalogue } from '../../../src/wiring/catalogue.ts';
 import { lossesOf, warnOfLosses } from '../../../src/wiring/rails.ts';
 import { createDeps } from '../../../src/wiring/service.ts';

@@ -1,6 +1,6 @@
 import type { ChannelConfig, ChannelState } from '../../../src/store/ports/channel-state.ts';
 import type { NewOperation, VoucherSale } from '../../../src/store/ports/channels.ts';
-import type { NewPayment } from '../../../src/store/ports/sales.ts';
+import type { NewPayment } from '../../../src/store/ports/payments.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { hash32, reservation } from './ledger-rows.ts';
 

@@ -1,4 +1,4 @@
-import type { PaymentState } from '../../../src/store/ports/sales.ts';
+import type { PaymentState } from '../../../src/store/ports/payments.ts';
 
 /** A row with names in place of bytes; its nonce stands for its key. */
 export interface ModelRow {

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Ledger } from '../../../src/payment/ledger.ts';
-import type { NewPayment } from '../../../src/store/ports/sales.ts';
+import type { NewPayment } from '../../../src/store/ports/payments.ts';
 
 /** Thirty-two bytes that depend on the name alone. */
 export const hash32 = (name: string): Uint8Array => createHash('sha256').update(name).digest();

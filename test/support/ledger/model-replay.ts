@@ -2,7 +2,7 @@ import type { ModelRow, ModelWrite } from '../../../scripts/lib/model/walks.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { REVERTED } from '../../../src/payment/settler.ts';
-import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { hash32, sale, storedIntent } from './ledger-rows.ts';
 
 const STATES = [null, 'reserved', 'settling', 'unknown', 'settled', 'failed'] as const;

@@ -5,7 +5,7 @@ import type {
   InvoiceRecord,
   NewClaim,
   ReachedCap,
-} from '../../../src/store/ports/proofs.ts';
+} from '../../../src/store/ports/lightning.ts';
 
 interface ModelClaim {
   readonly claim: NewClaim;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ClaimAccount, InvoiceRecord, NewClaim, ProofKey } from '../../../src/store/ports/proofs.ts';
+import type { ClaimAccount, InvoiceRecord, NewClaim, ProofKey } from '../../../src/store/ports/lightning.ts';
 
 export const NETWORK = 'lnbtc:000000000019d6689c085ae165831e93';
 export const HOUR = 3_600_000;

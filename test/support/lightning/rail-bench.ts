@@ -14,7 +14,7 @@ import { createProofVerifier, createRedeem } from '../../../src/payment/lightnin
 import { createServeGranted } from '../../../src/payment/lightning/serve-granted.ts';
 import { MAINNET } from '../../../src/payment/lightning/terms.ts';
 import { decodePayment, quotedChallenge } from '../../../src/payment/protocols/x402/http.ts';
-import type { LightningStore } from '../../../src/store/ports/proofs.ts';
+import type { LightningStore } from '../../../src/store/ports/lightning.ts';
 import type { RateSource } from '../../../src/upstream/rates/bitcoin.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 import { openIssuerBench } from './issuer-bench.ts';

@@ -1,6 +1,6 @@
 import { createCatalogue } from '../../../src/discovery/foreign-catalogue.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
-import type { CatalogueCopy, CatalogueStore } from '../../../src/store/ports/catalogue.ts';
+import type { CatalogueCopy, CatalogueStore } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import type { Received, Recorded } from '../upstream/replay.ts';
 

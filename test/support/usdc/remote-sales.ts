@@ -8,7 +8,7 @@ import { createLedger } from '../../../src/payment/ledger.ts';
 import { createSettlement } from '../../../src/payment/settle-rows.ts';
 import { type Authorization, paymentKey, type SettlingRail } from '../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
-import type { Payment } from '../../../src/store/ports/sales.ts';
+import type { Payment } from '../../../src/store/ports/payments.ts';
 import { gathered } from '../gathered.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { selftest } from '../../../src/endpoints/selftest.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
-import type { SelfTestRun, SelfTestStore } from '../../../src/store/ports/selftest.ts';
+import type { SelfTestRun, SelfTestStore } from '../../../src/store/ports/stores.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { HASH, NOW_SECONDS } from './fixture.ts';
 

@@ -3,7 +3,7 @@ import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { MESSAGES, refusal, type SettleAnswer, usedUp } from '../../../src/facilitator/settle.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import type { ReachedCap } from '../../../src/store/ports/proofs.ts';
+import type { ReachedCap } from '../../../src/store/ports/lightning.ts';
 import { captureLog } from '../../http/harness.ts';
 import {
   LIMITS,

@@ -9,7 +9,7 @@ import {
 } from '../../../src/payment/known-payment.ts';
 import { paymentKey, REVERTED } from '../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
-import type { Payment } from '../../../src/store/ports/sales.ts';
+import type { Payment } from '../../../src/store/ports/payments.ts';
 import { hash32 } from '../../support/ledger/ledger-rows.ts';
 import { randomAuthorization } from '../../support/usdc/token-node.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createLedger, hashClient, hashRequest, type Ledger } from '../../../src/payment/ledger.ts';
 import { REVERTED } from '../../../src/payment/settler.ts';
-import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore } from '../../../src/store/ports/payments.ts';
 import { gathered } from '../../support/gathered.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';

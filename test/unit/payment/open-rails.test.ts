@@ -15,7 +15,7 @@ import { type ChainCheck, createContractBudget } from '../../../src/payment/usdc
 import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
 import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';
-import { NOTHING_SPENT } from '../../../src/store/ports/spending.ts';
+import { NOTHING_SPENT } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
 import { balanceContracts, openRails, type RailKit } from '../../../src/wiring/rails.ts';

@@ -16,7 +16,7 @@ import { createPurchase, createServe } from '../../../src/payment/sale.ts';
 import type { Found } from '../../../src/payment/settler.ts';
 import { type Intent, REVERTED } from '../../../src/payment/settler.ts';
 import { checkAccepted, readSigned } from '../../../src/payment/usdc/authorization.ts';
-import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { createOffer } from '../../../src/wiring/surfaces.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { deliver, refusedSettlement, Underpaid } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import type { Payment } from '../../../src/store/ports/sales.ts';
+import type { Payment } from '../../../src/store/ports/payments.ts';
 import { reservation } from '../../support/ledger/ledger-rows.ts';
 
 const BODY = Buffer.from('{"answer":42}');

@@ -4,7 +4,7 @@ import { createReuse } from '../../../src/payment/known-payment.ts';
 import type { PurchaseRail } from '../../../src/payment/rail.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { Found } from '../../../src/payment/settler.ts';
-import type { Payment } from '../../../src/store/ports/sales.ts';
+import type { Payment } from '../../../src/store/ports/payments.ts';
 import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

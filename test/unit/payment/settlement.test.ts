@@ -6,7 +6,7 @@ import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createSettlement, type Settlement } from '../../../src/payment/settle-rows.ts';
 import type { Found, Intent, LookupRank, Outcome, SettlingRail } from '../../../src/payment/settler.ts';
-import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';

@@ -10,7 +10,7 @@ import { createSettlement } from '../../../src/payment/settle-rows.ts';
 import type { Intent, Outcome, Settler } from '../../../src/payment/settler.ts';
 import { createLocalSettling } from '../../../src/payment/settling.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
-import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 

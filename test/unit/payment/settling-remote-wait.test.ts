@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import type { SettlingProcess } from '../../../src/payment/settling.ts';
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
-import type { LedgerStore, Payment } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';

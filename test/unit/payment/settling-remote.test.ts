@@ -8,7 +8,7 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import type { Intent } from '../../../src/payment/settler.ts';
 import type { SettlingProcess, SettlingReport } from '../../../src/payment/settling.ts';
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
-import type { LedgerStore } from '../../../src/store/ports/sales.ts';
+import type { LedgerStore } from '../../../src/store/ports/payments.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 

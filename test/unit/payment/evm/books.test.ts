@@ -6,7 +6,7 @@ import type { Authorization } from '../../../../src/payment/settler.ts';
 import { createSurplusCount, createTransferBooks, forBooks, readReceipts } from '../../../../src/payment/usdc/books.ts';
 import { createEvidence, type Receipt } from '../../../../src/payment/usdc/evidence.ts';
 import { TRANSFER } from '../../../../src/payment/usdc/token.ts';
-import type { Payment } from '../../../../src/store/ports/sales.ts';
+import type { Payment } from '../../../../src/store/ports/payments.ts';
 import { RpcFault, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../support/ledger/ledger-rows.ts';
 import { USDC } from '../../../support/usdc/payments.ts';

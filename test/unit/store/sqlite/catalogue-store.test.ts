@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import type { CatalogueStore } from '../../../../src/store/ports/catalogue.ts';
+import type { CatalogueStore } from '../../../../src/store/ports/stores.ts';
 import { openTestLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;

@@ -5,7 +5,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { IS_TO_READ } from '../../../../src/store/channel-columns.ts';
-import type { LedgerStore } from '../../../../src/store/ports/sales.ts';
+import type { LedgerStore } from '../../../../src/store/ports/payments.ts';
 import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import type { LightningStore } from '../../../../src/store/ports/proofs.ts';
+import type { LightningStore } from '../../../../src/store/ports/lightning.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 import {

@@ -11,7 +11,7 @@ import { createLightning } from '../../../../../src/payment/lightning/open.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lightning/terms.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
-import type { LightningStore } from '../../../../../src/store/ports/proofs.ts';
+import type { LightningStore } from '../../../../../src/store/ports/lightning.ts';
 import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/client.ts';
 import { usdcProtocol, wordsOfRefusal } from '../../../../../src/wiring/surfaces.ts';
 import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { channelReceipt, correctionOf, refundReceipt } from '../../../../../src/payment/channels/channel.ts';
 import type { Channel } from '../../../../../src/store/ports/channels.ts';
-import type { Payment } from '../../../../../src/store/ports/sales.ts';
+import type { Payment } from '../../../../../src/store/ports/payments.ts';
 import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/channel-rows.ts';
 import { hash32 } from '../../../../support/ledger/ledger-rows.ts';
 

@@ -7,7 +7,7 @@ import { hashAuthorization } from '../../../../../src/payment/usdc/authorization
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
 import { createExactRail } from '../../../../../src/payment/usdc/exact.ts';
-import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
+import type { Payment, PaymentKey } from '../../../../../src/store/ports/payments.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { transferIdBytes } from '../../../../../src/payment/settler.ts';
 import { createGatewayBatches, type GatewayTransfer } from '../../../../../src/payment/usdc/gateway-client.ts';
-import type { DueTransfer, TransferNote } from '../../../../../src/store/ports/transfers.ts';
+import type { DueTransfer, TransferNote } from '../../../../../src/store/ports/stores.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const NOW = 1_800_000_000_000;

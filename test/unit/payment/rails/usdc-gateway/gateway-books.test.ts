@@ -5,7 +5,7 @@ import type { RpcCall, RpcOptions } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createGatewayBooks } from '../../../../../src/payment/usdc/gateway-client.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../../../src/payment/usdc/token.ts';
-import type { Payment } from '../../../../../src/store/ports/sales.ts';
+import type { Payment } from '../../../../../src/store/ports/payments.ts';
 import type { LedgerStores } from '../../../../../src/store/ports/stores.ts';
 import { createSqliteStores } from '../../../../../src/store/sqlite/open-stores.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';

@@ -6,7 +6,7 @@ import type { Authorization } from '../../../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../../../src/payment/usdc/authorization.ts';
 import { settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createGatewayRail, type OpenGateway, openGateway } from '../../../../../src/payment/usdc/gateway.ts';
-import type { Payment, PaymentKey } from '../../../../../src/store/ports/sales.ts';
+import type { Payment, PaymentKey } from '../../../../../src/store/ports/payments.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/client.ts';
 import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { signForGateway } from '../../../../support/usdc/gateway-payment.ts';

@@ -13,7 +13,7 @@ import { createWallet } from '../../../../../src/payment/relayer/transactions.ts
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
 import { createTokenWatch } from '../../../../../src/payment/usdc/token-watch.ts';
-import { NOTHING_SPENT, type Spending } from '../../../../../src/store/ports/spending.ts';
+import { NOTHING_SPENT, type Spending } from '../../../../../src/store/ports/stores.ts';
 import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { addMempool } from '../../../../support/usdc/mempool.ts';
