@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { backUpDatabase } from '../src/store/sqlite/backup.ts';
+import { backUpDatabase } from '../src/store/backup.ts';
 import { replaceChainCopy } from './lib/ledger/chain-replica.ts';
 import { dataDirectory, existingDatabase } from './lib/ledger/ledger-file.ts';
 import { runOperatorCommand, say, UsageError } from './lib/ledger/operator-command.ts';

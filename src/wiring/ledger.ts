@@ -11,9 +11,9 @@ import { hexToBytes } from '../lib/hex.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/windows.ts';
 import { addressOf } from '../lib/secp256k1.ts';
 import type { Leader, SettlingPlace } from '../payment/settling.ts';
+import type { InstancesShare } from '../store/instances.ts';
+import { refuseMoved } from '../store/ledger-lock.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
-import type { InstancesShare } from '../store/postgres/open-instances.ts';
-import { refuseMoved } from '../store/sqlite/moved-ledger.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 
 /** An unknown instance may have just started: its open payments are not taken over for this long. */
@@ -79,7 +79,7 @@ async function openStores(config: Config, clock: Clock, log: Logger, registry: R
   });
   const onRetry = () => retries.inc();
   const { openPostgresStores } = await import('../store/postgres/open-stores.ts');
-  const { openInstances } = await import('../store/postgres/open-instances.ts');
+  const { openInstances } = await import('../store/instances.ts');
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
   const share = openInstances({ url, connectTimeoutMs, clock, log });
   await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);

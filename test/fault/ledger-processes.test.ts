@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sqlite } from '../../src/lib/sqlite-file.ts';
-import { openLedgerDatabase } from '../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../src/store/db/sqlite.ts';
 import type { Round } from '../support/ledger/ledger-racer.ts';
 
 const RACER = new URL('../support/ledger/ledger-racer.ts', import.meta.url);

@@ -7,8 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { holdLedger } from '../../src/store/sqlite/ledger-lock.ts';
-import { markMoved } from '../../src/store/sqlite/moved-ledger.ts';
+import { holdLedger, markMoved } from '../../src/store/ledger-lock.ts';
 import { priceAbove, usdcRoutes } from '../support/prices.ts';
 import { CHILD_ENV } from '../support/service/child-env.ts';
 

@@ -1,12 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { createRetry, openPools } from '../../src/store/db/connections.ts';
 import type { Call, LedgerDatabase, Plan, Step } from '../../src/store/db/port.ts';
 import { openPostgresDatabase } from '../../src/store/db/postgres.ts';
 import { sql } from '../../src/store/db/sql.ts';
 import { openSqliteDatabase } from '../../src/store/db/sqlite.ts';
-import { openPools } from '../../src/store/postgres/pool.ts';
-import { createRetry } from '../../src/store/postgres/retry.ts';
-import { createWriteQueue } from '../../src/store/postgres/write-queue.ts';
+import { createWriteQueue } from '../../src/store/db/write-queue.ts';
 import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
 import { describeLedgers, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';

@@ -1,9 +1,9 @@
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { type InstancesShare, openInstances } from '../../src/store/instances.ts';
 import type { InstancesStore } from '../../src/store/ports/instances.ts';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
-import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import { type InstancesShare, openInstances } from '../../src/store/instances.ts';
 import type { InstancesStore } from '../../src/store/ports/instances.ts';
-import { type InstancesShare, openInstances } from '../../src/store/postgres/open-instances.ts';
 import { operation } from '../support/ledger/channel-rows.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';

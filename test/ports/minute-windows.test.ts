@@ -2,7 +2,7 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import type { OpenWindows } from '../../src/lib/limits/windows.ts';
-import { openInstances } from '../../src/store/postgres/open-instances.ts';
+import { openInstances } from '../../src/store/instances.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { startDatabaseProxy } from '../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';

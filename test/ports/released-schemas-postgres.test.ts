@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { readMigrations } from '../../src/lib/sqlite-file.ts';
-import { openInstances } from '../../src/store/postgres/open-instances.ts';
+import { openInstances } from '../../src/store/instances.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { dumpOf } from '../support/ledger/released-fixtures.ts';

@@ -12,9 +12,9 @@ const STAND_INS = [
   { module: 'undici', from: /\/src\//, by: './network/undici.ts' },
   { module: 'better-sqlite3', from: /\/src\//, by: './service/sqlite.ts' },
   { module: 'secp256k1', from: /\/src\/lib\//, by: './service/secp256k1.ts' },
-  { module: './log-sync.ts', from: /\/src\/store\/sqlite\//, by: './service/log-sync.ts' },
+  { module: './log-sync.ts', from: /\/src\/store\/db\//, by: './service/log-sync.ts' },
   { module: 'postgres/open-stores.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
-  { module: 'postgres/open-instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },
+  { module: 'store/instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },
   { module: 'http/documents.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
   { module: './search.ts', from: /\/src\/discovery\//, by: './service/search.ts' },
 ];
@@ -38,9 +38,9 @@ export function noteImports(url: string, text: string): void {
 /** Modules that nothing in the service asks for any more: a stand-in of one that was renamed stands in for nothing. */
 export const unusedStandIns = (): string[] => STAND_INS.map(({ module }) => module).filter((one) => !used.has(one));
 
+export type { InstancesShare } from '../../src/store/instances.ts';
 export type { InstancesStore } from '../../src/store/ports/instances.ts';
 export type { LedgerStores } from '../../src/store/ports/stores.ts';
-export type { InstancesShare } from '../../src/store/postgres/open-instances.ts';
 
 /** Which loading of the service holds, as the end of its modules' addresses. */
 let loading = '';

@@ -1,8 +1,8 @@
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { storesOf } from '../../../test/support/ledger/fresh-ledger.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../lib/lightning/facilitator-app.ts';
 

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { backUpDatabase, flush } from '../../../src/store/sqlite/backup.ts';
+import { backUpDatabase, flush } from '../../../src/store/backup.ts';
 
 /** The file that instances with CHAIN_DB_URL read. */
 const NAME = 'chain.db';

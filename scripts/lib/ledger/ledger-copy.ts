@@ -1,10 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { formatUnits } from '../../../src/lib/units.ts';
-import { type CopiedTable, copyLedger } from '../../../src/store/postgres/copy-ledger.ts';
-import { ledgerPlace } from '../../../src/store/postgres/ledger-place.ts';
-import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';
-import { markMoved, movedTo, moveMark } from '../../../src/store/sqlite/moved-ledger.ts';
+import { type CopiedTable, copyLedger } from '../../../src/store/copy.ts';
+import { ledgerPlace } from '../../../src/store/db/connections.ts';
+import { holdLedger, markMoved, movedTo, moveMark } from '../../../src/store/ledger-lock.ts';
 import { textTable } from '../text-table.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -4,7 +4,7 @@ import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { type Config, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { holdLedger } from '../../../src/store/sqlite/ledger-lock.ts';
+import { holdLedger } from '../../../src/store/ledger-lock.ts';
 import { type OpenLedger, openLedger } from '../../../src/wiring/ledger.ts';
 import { createPayments } from '../../../src/wiring/payments.ts';
 import type { RailList } from '../../../src/wiring/rails.ts';

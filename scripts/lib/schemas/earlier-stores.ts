@@ -50,7 +50,7 @@ export async function openEarlierPostgres(folder: string, url: string): Promise<
   );
   const log = { warn: () => {} };
   const share = call<{ store: Exports; close(): Promise<void> }>(
-    await load(folder, 'store/postgres/open-instances.ts'),
+    await load(folder, 'store/instances.ts', 'store/postgres/open-instances.ts'),
     'openInstances',
     { url, connectTimeoutMs: 5000, clock, log },
   );

@@ -1,6 +1,10 @@
-import type { Sqlite } from '../../lib/sqlite-file.ts';
-import type { Statement } from '../sqlite/database.ts';
-import { groupCommitOf } from '../sqlite/group-commit.ts';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { asFileError, migrate, openNamed, type Sqlite } from '../../lib/sqlite-file.ts';
+import { groupCommitOf, groupOf, rewriteLog } from './group-commit.ts';
 import type { Call, LedgerDatabase, Plan, Result, Step } from './port.ts';
 import { type Dialect, kept, type Rendered, render } from './sql.ts';
 
@@ -146,3 +150,96 @@ function decoderOf(name: string, isExact: boolean): ((value: unknown) => unknown
   if (FLAGS.has(name)) return (value) => Number(value) === 1;
   return isExact ? (value) => (typeof value === 'bigint' ? Number(value) : value) : null;
 }
+
+type Statement = Database.Statement<unknown[], unknown>;
+
+const MIGRATIONS = join(import.meta.dirname, '../sqlite/migrations');
+
+/**
+ * Opens the ledger, creating and migrating it as needed.
+ * Nothing can rebuild the ledger, so an acknowledged write must survive a power cut: `synchronous=FULL`. What an earlier process has left in the log is
+ * on disk when this returns. Throws DatabaseFileError, with the path in its message, for a file that cannot be read or written, or is no database.
+ */
+export function openLedgerDatabase(file: string): Sqlite {
+  return openNamed(file, openFile);
+}
+
+function openFile(file: string): Sqlite {
+  mkdirSync(dirname(file), { recursive: true });
+  const db = new Database(file);
+  // Readers never wait for the writer, and a commit is one append.
+  db.pragma('journal_mode = WAL');
+  // WAL alone syncs at checkpoints only, and a lost reservation or intent could charge a buyer twice. The group commit syncs its own (log-sync.ts).
+  db.pragma('synchronous = FULL');
+  // 16 MB of log. Under load the default would copy the same pages into the file after nearly every commit, and all requests would wait.
+  db.pragma('wal_autocheckpoint = 4000');
+  // A log that a long read let grow is cut back. Its length is what shows that nothing is copied into the file (sqlite.ts).
+  db.pragma('journal_size_limit = 33554432');
+  db.pragma('foreign_keys = ON');
+  // Another process (backup, tools) may hold the write lock for a moment.
+  db.pragma('busy_timeout = 5000');
+  // A deleted signature or reply must not stay in free pages.
+  db.pragma('secure_delete = ON');
+  // A process that was killed may have left transactions in the log that no sync has reached, or that a failed sync has lost. Reads would see them, and a
+  // power cut would take them back after they were answered from. A checkpoint copies the log into the file and syncs that. It waits for no other process.
+  rewriteLog(db);
+  db.pragma('wal_checkpoint(PASSIVE)');
+  migrate(db, MIGRATIONS);
+  return db;
+}
+
+/** Prepares each text once and caches it, so that a generated statement costs no more than a fixed one. */
+export function createStatements(db: Sqlite): (text: string) => Statement {
+  const prepared = new Map<string, Statement>();
+  return (text) => {
+    const known = prepared.get(text);
+    if (known) return known;
+    const statement = db.prepare<unknown[], unknown>(text);
+    prepared.set(text, statement);
+    return statement;
+  };
+}
+
+/** One `?` for each value, for an `IN (…)`. */
+export const marks = (values: readonly unknown[]): string => values.map(() => '?').join(', ');
+
+/** A log of more than so many times `wal_autocheckpoint` shows that a reader or the disk keeps it from being copied into the file. */
+const MOST_CHECKPOINTS = 4;
+/** Room that a ledger needs for a batch of sales, in bytes. A full disk still takes a write into the part of the log that is used again. */
+const ROOM_BYTES = 2 ** 20;
+
+/**
+ * Rejects while the ledger's log or file cannot be written, and says why. It writes only after a batch that has failed: a service that is not ready gets
+ * no calls that would show that the disk is well again.
+ */
+export async function pingWrites(db: Sqlite): Promise<void> {
+  const group = groupOf(db);
+  try {
+    if (group.failure) {
+      await findRoom(`${db.name}-room`);
+      // Writes the version that it has: a frame in the log.
+      await group.commit(() => db.pragma(`user_version = ${pragma(db, 'user_version')}`));
+      group.failure = null;
+    }
+    // SQLite copies the log into the file after a commit, and ignores a failure: the log then grows for ever, while every write succeeds.
+    const most = MOST_CHECKPOINTS * pragma(db, 'wal_autocheckpoint') * pragma(db, 'page_size');
+    if (group.log && group.log.bytes() > most) db.pragma('wal_checkpoint(PASSIVE)');
+  } catch (error) {
+    const reason = asFileError((error as Error).cause ?? error, db.name)?.reason ?? (error as Error).message;
+    throw new Error(`the ledger cannot be written: ${reason}`, { cause: error });
+  }
+}
+
+/** Writes a file and removes it. The bytes are random, because a file system may store zeros in no space. */
+async function findRoom(path: string): Promise<void> {
+  const file = await open(path, 'w', 0o600);
+  try {
+    await file.writeFile(randomBytes(ROOM_BYTES));
+    await file.datasync();
+  } finally {
+    await file.close();
+    await rm(path, { force: true });
+  }
+}
+
+const pragma = (db: Sqlite, name: string): number => Number(db.pragma(name, { simple: true }));

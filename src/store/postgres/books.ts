@@ -1,8 +1,7 @@
+import { type Pools, statement } from '../db/connections.ts';
+import type { WriteQueue } from '../db/write-queue.ts';
 import type { BookEntry, BookKey, BookSpan, BookStore } from '../ports/books.ts';
 import { createPaymentRows, SELECT_PAYMENT } from './payment-rows.ts';
-import type { Pools } from './pool.ts';
-import { statement } from './statement.ts';
-import type { WriteQueue } from './write-queue.ts';
 
 const ENTRY = 'rail, kind, item, amount, detail, noted_at AS "notedMs", accepted_at AS "acceptedMs"';
 const CHECKED = statement<{ network: string }>(

@@ -1,12 +1,11 @@
 import { FIND_OPEN, IS_TO_READ } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
+import { type Pools, type Statement, statement } from '../db/connections.ts';
+import type { WriteQueue } from '../db/write-queue.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
 import type { WaitingBytes } from '../waiting-bytes.ts';
 import { channelWrites, GET_CHANNEL } from './channel-writes.ts';
 import { createPaymentRows, SELECT_PAYMENT } from './payment-rows.ts';
-import type { Pools } from './pool.ts';
-import { type Statement, statement } from './statement.ts';
-import type { WriteQueue } from './write-queue.ts';
 
 const FIND_SALE = statement<{ channelId: Uint8Array; max: bigint }>(
   `${SELECT_PAYMENT} WHERE channel_id = @channelId AND voucher_max = @max AND state <> 'failed'`,

@@ -11,13 +11,13 @@ import {
   voucherValues,
 } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, parseAfter } from '../channel-row.ts';
+import { statement } from '../db/connections.ts';
+import { HOLDS_LEASE } from '../db/postgres.ts';
+import type { Write } from '../db/write-queue.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { Channel, NewOperation, OperationEnd, RefundTerms, VoucherSale } from '../ports/channels.ts';
 import type { ChannelAfter } from '../ports/payments.ts';
 import { afterWith } from './channel-sql.ts';
-import { HOLDS_LEASE } from './holds-lease.ts';
-import { statement } from './statement.ts';
-import type { Write } from './write-queue.ts';
 
 type ChannelTerms = ChannelConfig & { readonly id: Uint8Array; readonly network: string };
 

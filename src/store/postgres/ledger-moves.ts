@@ -1,8 +1,8 @@
+import { type Statement, statement } from '../db/connections.ts';
+import { HOLDS_LEASE } from '../db/postgres.ts';
 import { CHANGE_COLUMNS, changedFields } from '../payment-columns.ts';
 import type { PaymentChange, PaymentState, ReplyChange } from '../ports/payments.ts';
 import { afterWith } from './channel-sql.ts';
-import { HOLDS_LEASE } from './holds-lease.ts';
-import { type Statement, statement } from './statement.ts';
 
 /** Changes of the reply of the payments in `moved`. */
 export const REPLIES = {

@@ -1,4 +1,5 @@
 import type { PoolClient } from 'pg';
+import { asLedgerError, LedgerDatabaseError, ledgerPlace, openPools, withClient } from '../db/connections.ts';
 import { EARNED, OPEN } from '../payment-columns.ts';
 import type { PaymentState } from '../ports/payments.ts';
 import {
@@ -10,11 +11,7 @@ import {
   PAYMENT_STATES,
   type StateSum,
 } from '../ports/reports.ts';
-import { asLedgerError, LedgerDatabaseError } from './errors.ts';
-import { ledgerPlace } from './ledger-place.ts';
 import { countLivingInstances } from './living-instances.ts';
-import { openPools } from './pool.ts';
-import { withClient } from './transaction.ts';
 
 /** A report over a large ledger may take minutes, but a statement that hangs must end. */
 const STATEMENT_TIMEOUT_MS = 600_000;

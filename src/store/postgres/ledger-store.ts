@@ -1,11 +1,10 @@
+import { fixed, type Pools, type Statement, statement } from '../db/connections.ts';
+import type { WriteQueue } from '../db/write-queue.ts';
 import { OPEN } from '../payment-columns.ts';
 import type { LedgerStore, Payment, PaymentKey, PaymentState } from '../ports/payments.ts';
 import type { WaitingBytes } from '../waiting-bytes.ts';
 import { ledgerWrites, PURGE_CHUNK } from './ledger-writes.ts';
 import { createPaymentRows, SELECT_PAYMENT } from './payment-rows.ts';
-import type { Pools } from './pool.ts';
-import { fixed, type Statement, statement } from './statement.ts';
-import type { WriteQueue } from './write-queue.ts';
 
 const FIND = statement<PaymentKey>(
   `${SELECT_PAYMENT} WHERE network = @network AND contract = @contract AND payer = @payer AND nonce = @nonce`,

@@ -1,10 +1,10 @@
 import { TAKES_SALE, voucherValues } from '../channel-columns.ts';
+import { statement } from '../db/connections.ts';
+import { HOLDS_LEASE } from '../db/postgres.ts';
+import type { Write } from '../db/write-queue.ts';
 import { OPEN } from '../payment-columns.ts';
 import type { NewPayment, PaymentChange, PaymentState, ReplyChange } from '../ports/payments.ts';
-import { HOLDS_LEASE } from './holds-lease.ts';
 import { moveStatement, REPLIES } from './ledger-moves.ts';
-import { statement } from './statement.ts';
-import type { Write } from './write-queue.ts';
 
 // A failed row holds no identifier. The condition is that of the unique index, which decides between two concurrent reservations.
 // A place is free again when its payment has ended. A new place only has to come after those of all open payments.

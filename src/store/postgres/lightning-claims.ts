@@ -1,8 +1,7 @@
+import { type Pools, statement } from '../db/connections.ts';
+import type { Write } from '../db/write-queue.ts';
 import { type ClaimRow, claimFromRow } from '../lightning-row.ts';
 import type { Claim, ClaimOutcome, FacilitatorCounts, NewClaim, ProofKey } from '../ports/lightning.ts';
-import type { Pools } from './pool.ts';
-import { statement } from './statement.ts';
-import type { Write } from './write-queue.ts';
 
 type GrantRow = Omit<NewClaim, 'grant' | 'account'> & {
   requestHash: Uint8Array | null;

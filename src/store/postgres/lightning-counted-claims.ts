@@ -1,7 +1,7 @@
 import { capValues, KNOWN } from '../claim-caps.ts';
+import { statement } from '../db/connections.ts';
+import type { SharedKind } from '../db/write-queue.ts';
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../ports/lightning.ts';
-import { statement } from './statement.ts';
-import type { SharedKind } from './write-queue.ts';
 
 /** A facilitator's claim. It is counted and grants nothing. */
 interface CountedClaim {

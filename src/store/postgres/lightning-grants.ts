@@ -1,6 +1,6 @@
+import { statement } from '../db/connections.ts';
+import type { Write } from '../db/write-queue.ts';
 import type { ProofKey } from '../ports/lightning.ts';
-import { statement } from './statement.ts';
-import type { Write } from './write-queue.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 

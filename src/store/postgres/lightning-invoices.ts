@@ -1,8 +1,7 @@
+import { fixed, type Pools, statement } from '../db/connections.ts';
+import type { Write } from '../db/write-queue.ts';
 import { type InvoiceRow, invoiceFromRow } from '../lightning-row.ts';
 import type { InvoiceRecord, ProofKey } from '../ports/lightning.ts';
-import type { Pools } from './pool.ts';
-import { fixed, statement } from './statement.ts';
-import type { Write } from './write-queue.ts';
 
 const KEY = 'network = @network AND payment_hash = @paymentHash';
 

@@ -1,7 +1,7 @@
 import { utcDay } from '../../lib/clock.ts';
 import { CLIENT_DAYS_MS, PAYEE_DAYS_MS, PRUNE_CHUNK } from '../claim-caps.ts';
-import { statement } from './statement.ts';
-import type { Write } from './write-queue.ts';
+import { statement } from '../db/connections.ts';
+import type { Write } from '../db/write-queue.ts';
 
 /** A grant that may still be served: it is redeemable, or a lease on it runs. */
 const LIVE = '(c.redeem_until > @now::bigint OR coalesce(c.lease_until, 0) > @now::bigint)';

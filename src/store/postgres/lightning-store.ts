@@ -1,12 +1,12 @@
 import { PRUNE_CHUNK } from '../claim-caps.ts';
+import type { Pools } from '../db/connections.ts';
+import type { WriteQueue } from '../db/write-queue.ts';
 import type { LightningStore, ProofKey } from '../ports/lightning.ts';
 import { claimWrite, createClaimReads } from './lightning-claims.ts';
 import { COUNTED_CLAIMS, countedClaim } from './lightning-counted-claims.ts';
 import { ANSWER, grantWrites } from './lightning-grants.ts';
 import { createInvoiceReads, recordInvoiceWrite } from './lightning-invoices.ts';
 import { pruneSteps } from './lightning-prune.ts';
-import type { Pools } from './pool.ts';
-import type { WriteQueue } from './write-queue.ts';
 
 interface LightningStoreOptions {
   readonly pools: Pools;

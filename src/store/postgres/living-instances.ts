@@ -1,6 +1,6 @@
 import type { ClientBase } from 'pg';
+import { NOW } from '../db/connections.ts';
 import { LIVING_MS } from '../ports/instances.ts';
-import { NOW } from './database-clock.ts';
 
 const COUNT = `SELECT count(*) AS living FROM instances WHERE seen_at > ${NOW} - ${LIVING_MS}`;
 

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client, DatabaseError } from 'pg';
 import { readMigrations } from '../../lib/sqlite-file.ts';
-import { asLedgerError } from './errors.ts';
+import { asLedgerError } from '../db/connections.ts';
 import { countLivingInstances } from './living-instances.ts';
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');

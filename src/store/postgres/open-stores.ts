@@ -1,6 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/tasks.ts';
+import { createRetry, fixed, ledgerPlace, openPools, type Pools } from '../db/connections.ts';
 import { openPostgresDatabase } from '../db/postgres.ts';
+import { createWriteQueue } from '../db/write-queue.ts';
 import { createMarketStore } from '../market.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
@@ -14,15 +16,10 @@ import {
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createBookStore } from './books.ts';
 import { createChannelStore } from './channel-store.ts';
-import { ledgerPlace } from './ledger-place.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
 import { migrate } from './migrate.ts';
-import { openPools, type Pools } from './pool.ts';
-import { createRetry } from './retry.ts';
 import { createSettledReads } from './settled-reads.ts';
-import { fixed } from './statement.ts';
-import { createWriteQueue } from './write-queue.ts';
 
 const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
 const READ_ONLY = fixed('SHOW transaction_read_only');

@@ -1,7 +1,6 @@
 import { paymentChannel, type VoucherColumns } from '../channel-row.ts';
+import type { Pools, Statement } from '../db/connections.ts';
 import type { Payment } from '../ports/payments.ts';
-import type { Pools } from './pool.ts';
-import type { Statement } from './statement.ts';
 
 /** Selects payments with the columns that the reader below expects. */
 export const SELECT_PAYMENT = `SELECT id, network, contract, payer, nonce, state, boot_id AS "bootId", amount, pay_to AS "payTo",

@@ -1,7 +1,6 @@
+import { type Pools, statement } from '../db/connections.ts';
 import { EARNED } from '../payment-columns.ts';
 import type { SettledReads, SettledSum } from '../ports/payments.ts';
-import type { Pools } from './pool.ts';
-import { statement } from './statement.ts';
 
 type Span = { from: number; to: number };
 type Row = Omit<SettledSum, 'rail'>;

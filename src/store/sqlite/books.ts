@@ -1,6 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { groupCommitOf } from '../db/group-commit.ts';
 import type { BookEntry, BookKey, BookSpan, BookStore } from '../ports/books.ts';
-import { groupCommitOf } from './group-commit.ts';
 import { createPaymentRows } from './payment-reads.ts';
 
 const ENTRY = 'rail, kind, item, amount, detail, noted_at AS notedMs, accepted_at AS acceptedMs';

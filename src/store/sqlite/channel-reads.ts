@@ -1,9 +1,9 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { FIND_OPEN, IS_TO_READ } from '../channel-columns.ts';
 import { type ChannelRow, channelFromRow, type OperationRow, operationFromRow } from '../channel-row.ts';
+import { createStatements } from '../db/sqlite.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../ports/channels.ts';
 import { createPaymentRows } from './payment-reads.ts';
-import { createStatements } from './statements.ts';
 
 type OperationReads = Pick<
   ChannelStore,

@@ -1,9 +1,9 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { groupCommitOf } from '../db/group-commit.ts';
 import type { ChannelStore } from '../ports/channels.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createChannelReads, createChannelRows } from './channel-reads.ts';
 import { createChannelWrites } from './channel-writes.ts';
-import { groupCommitOf } from './group-commit.ts';
 
 /**
  * The store of payment channels on SQLite. Its writes share durable transactions with the payments' writes. Reads see committed data.

@@ -12,11 +12,11 @@ import {
   voucherValues,
 } from '../channel-columns.ts';
 import { parseAfter } from '../channel-row.ts';
+import { createStatements } from '../db/sqlite.ts';
 import type { ChannelConfig, ChannelState } from '../ports/channel-state.ts';
 import type { NewOperation, OperationEnd, RefundTerms, VoucherSale } from '../ports/channels.ts';
 import type { ChannelAfter } from '../ports/payments.ts';
 import { AFTER } from './channel-sql.ts';
-import { createStatements } from './statements.ts';
 
 // The guard of a charge. It comes first, so that a refused charge has changed nothing. The unique indexes refuse a second sale of the voucher, and
 // another payment's identifier.

@@ -1,8 +1,8 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { createStatements, marks } from '../db/sqlite.ts';
 import { CHANGE_COLUMNS, changedFields } from '../payment-columns.ts';
 import type { PaymentChange, PaymentState, ReplyChange } from '../ports/payments.ts';
 import { AFTER } from './channel-sql.ts';
-import { createStatements, marks } from './statements.ts';
 
 // The deposit of a state that was read at the deposit's block or later is in the noted balance already.
 const CHARGE_CHANNEL = `

@@ -1,11 +1,10 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { closeAfterWrites, groupCommitOf } from '../db/group-commit.ts';
+import { createStatements, pingWrites } from '../db/sqlite.ts';
 import type { LedgerStore, ReplyChange } from '../ports/payments.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
-import { closeAfterWrites, groupCommitOf } from './group-commit.ts';
 import { createLedgerWrites } from './ledger-writes.ts';
 import { createPaymentReads } from './payment-reads.ts';
-import { pingWrites } from './ping-writes.ts';
-import { createStatements } from './statements.ts';
 
 /**
  * The ledger's store on SQLite. Concurrent writes share durable transactions, because a sale makes four writes and the sync to disk is most of their

@@ -1,9 +1,9 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { TAKES_SALE, voucherValues } from '../channel-columns.ts';
+import { createStatements, marks } from '../db/sqlite.ts';
 import { OPEN } from '../payment-columns.ts';
 import type { NewPayment, PaymentState, ReplyChange } from '../ports/payments.ts';
 import { createLedgerMoves } from './ledger-moves.ts';
-import { createStatements, marks } from './statements.ts';
 
 // A failed row holds no identifier. The condition is that of the unique index, which decides between two concurrent reservations.
 const RESERVE = `

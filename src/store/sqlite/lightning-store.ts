@@ -1,7 +1,7 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { PRUNE_CHUNK } from '../claim-caps.ts';
+import { groupCommitOf } from '../db/group-commit.ts';
 import type { LightningStore } from '../ports/lightning.ts';
-import { groupCommitOf } from './group-commit.ts';
 import { createLightningClaims } from './lightning-claims.ts';
 import { createLightningGrants } from './lightning-grants.ts';
 import { createLightningInvoices } from './lightning-invoices.ts';

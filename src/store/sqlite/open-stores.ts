@@ -1,5 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import { openSqliteDatabase } from '../db/sqlite.ts';
+import { syncFailureOf } from '../db/group-commit.ts';
+import { openLedgerDatabase, openSqliteDatabase } from '../db/sqlite.ts';
 import { createMarketStore } from '../market.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
@@ -13,8 +14,6 @@ import {
 import { createWaitingBytes } from '../waiting-bytes.ts';
 import { createBookStore } from './books.ts';
 import { createChannelStore } from './channel-store.ts';
-import { openLedgerDatabase } from './database.ts';
-import { syncFailureOf } from './group-commit.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
 import { createSettledReads } from './settled-reads.ts';

@@ -1,8 +1,8 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { createStatements, marks } from '../db/sqlite.ts';
 import { OPEN } from '../payment-columns.ts';
 import type { LedgerStore, Payment, PaymentState } from '../ports/payments.ts';
 import { type PaymentRow, paymentFromRow } from './payment-row.ts';
-import { createStatements, marks } from './statements.ts';
 
 type PaymentReads = Pick<
   LedgerStore,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { backUpDatabase } from '../../../src/store/sqlite/backup.ts';
+import { backUpDatabase } from '../../../src/store/backup.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';
 import { channelOnChain } from '../../support/channels/channel-reads.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';

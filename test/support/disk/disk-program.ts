@@ -1,6 +1,6 @@
 import { existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import { type DiskFault, openDiskControl } from './faulty-disk.ts';
 import { fingerprint, SCRIPTS, type ScriptName } from './ledger-script.ts';
 import { type MigrationName, migrationFaults, migrationStates } from './migration-script.ts';

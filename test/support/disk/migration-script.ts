@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { migrate } from '../../../src/lib/sqlite-file.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import { hash32 } from '../ledger/ledger-rows.ts';
 import { fingerprint } from './ledger-script.ts';
 

@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { fingerprint, SCRIPTS, type ScriptName, soldTwice } from './ledger-script.ts';
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
 import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 
 let fileImage: Buffer | undefined;

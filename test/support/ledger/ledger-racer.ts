@@ -1,4 +1,4 @@
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import { storesOf } from './fresh-ledger.ts';
 import { hash32, reservation } from './ledger-rows.ts';
 

@@ -1,8 +1,6 @@
 import type { OpenWindows } from '../../../src/lib/limits/windows.ts';
-import { openPools } from '../../../src/store/postgres/pool.ts';
-import { createRetry } from '../../../src/store/postgres/retry.ts';
-import { openPostgresWindows } from '../../../src/store/postgres/shared-windows.ts';
-import { createRun } from '../../../src/store/postgres/transaction.ts';
+import { createRetry, createRun, openPools } from '../../../src/store/db/connections.ts';
+import { openPostgresWindows } from '../../../src/store/minute-windows.ts';
 import { POSTGRES_LIMITS } from '../ledger/ledger-adapters.ts';
 import { createStillClock } from '../still-clock.ts';
 

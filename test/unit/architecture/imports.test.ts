@@ -88,12 +88,16 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // Subjects that have one text for both databases, and what both ledgers share: column names, the form of a row.
   'store/': ['store/ports/', 'store/db/port.ts', 'store/db/sql.ts', 'lib/', 'errors.ts'],
   'store/db/': ['lib/', 'errors.ts'],
-  'store/db/sqlite.ts': ['store/db/', 'store/sqlite/', 'lib/', 'errors.ts'],
-  'store/db/postgres.ts': ['store/db/', 'store/postgres/', 'lib/', 'errors.ts'],
   'store/ports/': ['lib/', 'errors.ts'],
   'store/sqlite/': ['store/', 'lib/', 'errors.ts'],
   'store/postgres/': ['store/', 'lib/', 'errors.ts'],
-  'store/postgres/copy-': ['store/', 'lib/', 'errors.ts'],
+  // What serves one database alone, or reads a ledger whole.
+  ...Object.fromEntries(
+    ['backup', 'copy', 'instances', 'ledger-lock', 'minute-windows'].map((file) => [
+      `store/${file}.ts`,
+      ['store/', 'lib/', 'errors.ts'],
+    ]),
+  ),
   'lib/': [],
   'errors.ts': [],
   config: ['lib/'],
@@ -282,8 +286,8 @@ describe('the checker', () => {
     'src/wiring/rails.ts',
     'src/payment/protocols/x402/http.ts',
     'src/payment/lightning/rail.ts',
-    'src/store/postgres/pool.ts',
-    'src/store/sqlite/database.ts',
+    'src/store/db/connections.ts',
+    'src/store/db/sqlite.ts',
   ].map((path) => ({ path, text: '' }));
   const found = (path: string, text: string) =>
     violations([...others.filter((other) => other.path !== path), { path, text }]);
@@ -302,11 +306,11 @@ describe('the checker', () => {
     ['src/endpoints/x.ts', "import { gone } from '../lib/gone.ts';"],
     ['src/endpoints/x.ts', "import fastify from 'fastify';"],
     ['src/catalogue/endpoint.ts', "import { network } from '../endpoints/network.ts';"],
-    ['src/catalogue/catalogue.ts', "import { open } from '../store/sqlite/database.ts';"],
+    ['src/catalogue/catalogue.ts', "import { open } from '../store/db/sqlite.ts';"],
     ['src/payment/x.ts', "import type { FastifyRequest } from 'fastify';"],
     ['src/payment/x.ts', "import { loadConfig } from '../config.ts';"],
     ['src/chain/x.ts', "import { type Config, loadConfig } from '../config.ts';"],
-    ['src/chain/x.ts', "import { open } from '../store/sqlite/database.ts';"],
+    ['src/chain/x.ts', "import { open } from '../store/db/sqlite.ts';"],
     ['src/lib/x.ts', "import type { Deps } from '../wiring/service.ts';"],
     ['src/routes/x.ts', "import { parseAbi } from 'viem';"],
     ['src/payment/x.ts', "import { parseAbi } from 'viem';"],
@@ -328,7 +332,7 @@ describe('the checker', () => {
     ['src/payment/lightning/proof.ts', "import { read } from './rail.ts';"],
     ['src/routes/x.ts', "import { read } from '../payment/lightning/rail.ts';"],
     ['src/mcp/x.ts', "import { open } from '../wiring/rails.ts';"],
-    ['src/store/sqlite/x.ts', "import { open } from '../postgres/pool.ts';"],
+    ['src/store/sqlite/x.ts', "import { open } from '../postgres/migrate.ts';"],
     ['src/misplaced.ts', ''],
     ['src/nowhere/x.ts', ''],
   ])('%s: refuses %s', (path, text) => {
@@ -343,7 +347,7 @@ describe('the checker', () => {
     ['src/payment/gate.ts', "import type { FastifyRequest } from 'fastify';"],
     [
       'src/wiring/routes.ts',
-      "import type { FastifyInstance } from 'fastify'; import { open } from '../store/sqlite/database.ts';",
+      "import type { FastifyInstance } from 'fastify'; import { open } from '../store/db/sqlite.ts';",
     ],
     ['src/selftest/x.ts', "import type { Clock } from '../lib/clock.ts'; import { x402Client } from '@x402/fetch';"],
     ['src/server.ts', "const { start } = await import('../dev/network.ts');"],

@@ -4,11 +4,11 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 390,
-  lines: 65_203,
+  files: 366,
+  lines: 65_186,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 162,
-  'of these below 40 lines': 4,
+  'files whose only importer is in their folder, in a thousand': 158,
+  'of these below 40 lines': 3,
   'spreads of a literal': 0,
   'lines wider than 120': 211,
   'functions with more than 60 lines of their own': 1,

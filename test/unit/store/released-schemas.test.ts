@@ -8,7 +8,7 @@ import { FROM, POOL, TOKEN, WHOLE } from '../../../scripts/lib/schemas/write-cha
 import { openChainDatabase } from '../../../src/collector/store/database.ts';
 import { createChainFacts } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
-import { openLedgerDatabase } from '../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import { openLedgerReports } from '../../../src/store/sqlite/ledger-reports.ts';
 import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { unpack } from '../../support/ledger/released-fixtures.ts';

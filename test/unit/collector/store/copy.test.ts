@@ -7,7 +7,7 @@ import { type ChainCopy, openChainCopy } from '../../../../src/collector/store/c
 import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import { createChainFacts } from '../../../../src/collector/store/facts.ts';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { backUpDatabase } from '../../../../src/store/sqlite/backup.ts';
+import { backUpDatabase } from '../../../../src/store/backup.ts';
 import { putBlocks, putCoverage } from '../../../support/chain/chain-rows.ts';
 import { until } from '../../../support/service/workers.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { COPY_TABLES } from '../../../../src/store/postgres/copy-columns.ts';
+import { COPY_TABLES } from '../../../../src/store/copy.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;

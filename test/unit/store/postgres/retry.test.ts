@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
 import { expect, test } from 'vitest';
-import { createRetry } from '../../../../src/store/postgres/retry.ts';
+import { createRetry } from '../../../../src/store/db/connections.ts';
 
 const sqlError = (code: string) => Object.assign(new DatabaseError(code, 0, 'error'), { code });
 

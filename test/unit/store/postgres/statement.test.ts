@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fixed, statement } from '../../../../src/store/postgres/statement.ts';
+import { fixed, statement } from '../../../../src/store/db/connections.ts';
 
 test('names become numbers in the order of their first use, and one name one parameter', () => {
   const made = statement<{ id: string; now: number }>(

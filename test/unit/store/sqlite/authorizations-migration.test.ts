@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../../src/lib/sqlite-file.ts';
-import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';

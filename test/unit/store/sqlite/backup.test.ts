@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { backUpDatabase } from '../../../../src/store/sqlite/backup.ts';
+import { backUpDatabase } from '../../../../src/store/backup.ts';
 
 let folder: string;
 let source: string;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../../src/lib/sqlite-file.ts';
-import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { openLedgerReports } from '../../../../src/store/sqlite/ledger-reports.ts';
 import { createSqliteStores } from '../../../../src/store/sqlite/open-stores.ts';
 import { gathered } from '../../../support/gathered.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { createGroupCommit, type GroupCommit, groupCommitOf } from '../../../../src/store/sqlite/group-commit.ts';
+import { createGroupCommit, type GroupCommit, groupCommitOf } from '../../../../src/store/db/group-commit.ts';
 
 let folder: string;
 let db: Sqlite;

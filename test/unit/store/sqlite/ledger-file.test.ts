@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openChainDatabase } from '../../../../src/collector/store/database.ts';
-import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 
 const MIB = 2 ** 20;
 let folder: string;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { holdLedger } from '../../../../src/store/sqlite/ledger-lock.ts';
+import { holdLedger } from '../../../../src/store/ledger-lock.ts';
 
 let folder: string;
 let file: string;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
+import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import {

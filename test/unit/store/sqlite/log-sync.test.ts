@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { openLedgerDatabase } from '../../../../src/store/sqlite/database.ts';
-import { createGroupCommit, type GroupCommit } from '../../../../src/store/sqlite/group-commit.ts';
-import { type LogSync, openLogSync } from '../../../../src/store/sqlite/log-sync.ts';
+import { createGroupCommit, type GroupCommit } from '../../../../src/store/db/group-commit.ts';
+import { type LogSync, openLogSync } from '../../../../src/store/db/log-sync.ts';
+import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
 
 let folder: string;

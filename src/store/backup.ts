@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import type { Sqlite } from '../../lib/sqlite-file.ts';
+import type { Sqlite } from '../lib/sqlite-file.ts';
 
 /** Pages that are copied between two calls of `onProgress`: 1 MiB of SQLite's default pages. */
 const PAGES_PER_STEP = 256;

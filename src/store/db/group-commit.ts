@@ -1,7 +1,8 @@
-import type { Sqlite } from '../../lib/sqlite-file.ts';
-import { asLedgerError, isOwnFault } from './errors.ts';
+import { closeSync, existsSync, fdatasyncSync, openSync, readSync, writeSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { AppError } from '../../errors.ts';
+import { asFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 import { type LogSync, openLogSync } from './log-sync.ts';
-import { rewriteLog } from './rewrite-log.ts';
 
 /** The most writes in one transaction, so that a burst does not block the event loop for long. */
 const MAX_BATCH = 256;
@@ -182,4 +183,51 @@ function waitingWrite<T>(
     }
   };
   return { attempt, settle: () => settle(), fail: reject };
+}
+
+const CHUNK_BYTES = 2 ** 20;
+
+/**
+ * Writes the log again, byte for byte, and syncs it. After a sync that has failed, the system may hold what is not on the disk and count it as written:
+ * later syncs then succeed and do nothing. A checkpoint relies on them, and a power cut in the middle of it would leave a damaged file. What was written
+ * anew is synced for certain. Holds the write lock meanwhile, so that no process appends. Throws when the disk still fails.
+ */
+export function rewriteLog(db: Database.Database): void {
+  const path = `${db.name}-wal`;
+  if (!existsSync(path)) return;
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    const file = openSync(path, 'r+');
+    try {
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+      for (let at = 0, bytes = 0; ; at += bytes) {
+        bytes = readSync(file, chunk, 0, CHUNK_BYTES, at);
+        if (bytes === 0) break;
+        for (let done = 0; done < bytes; ) done += writeSync(file, chunk, done, bytes - done, at + done);
+      }
+      fdatasyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  } finally {
+    db.exec('ROLLBACK');
+  }
+}
+
+const RETRY_SECONDS = 5;
+
+/** Whether the write itself caused the error. Any other error of the database (full, locked, unreadable) concerns the whole transaction. */
+function isOwnFault(error: unknown): boolean {
+  return !(error instanceof Database.SqliteError) || error.code.startsWith('SQLITE_CONSTRAINT');
+}
+
+/**
+ * The failure of a write as the rest of the service gets it: 503 `ledger_unavailable` when the file cannot be written now, as PostgreSQL's stores say it.
+ * The write may have been made all the same, so a caller must not conclude that nothing was charged. Any other error is a bug and stays as it is.
+ */
+function asLedgerError(error: unknown, path: string): Error {
+  const cause = asFileError(error, path);
+  if (!cause) return error instanceof Error ? error : new Error(String(error));
+  const detail = 'the ledger cannot be written now; try again later';
+  return new AppError(503, 'ledger_unavailable', detail, { retryAfterSeconds: RETRY_SECONDS, cause });
 }

@@ -1,8 +1,14 @@
 import type { Pool, QueryResult } from 'pg';
-import { asLedgerError, isOwnFault } from './errors.ts';
-import type { Retry } from './retry.ts';
-import { type Statement, statement } from './statement.ts';
-import { commit, transact, withClient } from './transaction.ts';
+import {
+  asLedgerError,
+  commit,
+  isOwnFault,
+  type Retry,
+  type Statement,
+  statement,
+  transact,
+  withClient,
+} from './connections.ts';
 
 /** The most writes in one transaction, so that waiting writes do not wait long. */
 const MAX_BATCH = 128;

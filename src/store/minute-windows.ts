@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Counted, type OpenWindows, WINDOW_MS } from '../../lib/limits/windows.ts';
-import { NOW } from './database-clock.ts';
-import { fixed, statement } from './statement.ts';
-import type { Run } from './transaction.ts';
+import { type Counted, type OpenWindows, WINDOW_MS } from '../lib/limits/windows.ts';
+import { fixed, NOW, type Run, statement } from './db/connections.ts';
 
 /** Expired windows are deleted after this process has counted in so many windows. */
 const TIDY_EVERY = 1000;

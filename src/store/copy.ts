@@ -1,15 +1,12 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { Client } from 'pg';
-import { readMigrations, type Sqlite } from '../../lib/sqlite-file.ts';
-import { checkTallies, createTally, type SourceValue, type Tally, tallyTarget } from './copy-check.ts';
-import { COPY_TABLES, type CopyColumn, type CopyTable, readColumns } from './copy-columns.ts';
-import { asLedgerError } from './errors.ts';
-import { ledgerPlace } from './ledger-place.ts';
-import { countLivingInstances } from './living-instances.ts';
-import { migrate } from './migrate.ts';
+import { Client, type ClientBase } from 'pg';
+import { readMigrations, type Sqlite } from '../lib/sqlite-file.ts';
+import { asLedgerError, ledgerPlace } from './db/connections.ts';
+import { countLivingInstances } from './postgres/living-instances.ts';
+import { migrate } from './postgres/migrate.ts';
 
-const SQLITE_MIGRATIONS = join(import.meta.dirname, '../sqlite/migrations');
+const SQLITE_MIGRATIONS = join(import.meta.dirname, 'sqlite/migrations');
 /** The most rows and bytes in one statement. No reply is nearly as large, and neither side holds much in memory. */
 const CHUNK_ROWS = 1000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -180,4 +177,157 @@ async function finish(client: Client, place: string): Promise<void> {
     const advice = 'if it has rows now, it has all of them, else it is empty and the copy can be made again';
     throw new Error(`${place} did not confirm the copy: ${advice}`, { cause });
   }
+}
+
+/** A value as SQLite gives it, whole numbers as bigint. */
+type SourceValue = string | bigint | number | Uint8Array | null;
+
+/** The number of rows of a table, or of one state in it, and a sum over each column: of the numbers, or of the lengths of texts and bytes. */
+interface Tally {
+  readonly state: string | null;
+  rows: number;
+  readonly sums: bigint[];
+}
+
+/** Counts the rows that are read; by state for tables with `hasStates`. */
+function createTally(columns: readonly CopyColumn[], { hasStates }: CopyTable) {
+  const tallies = new Map<string | null, Tally>();
+  const stateAt = hasStates ? columns.findIndex(({ name }) => name === 'state') : -1;
+  return {
+    add: (row: readonly SourceValue[]): void => {
+      const state = stateAt < 0 ? null : ((row[stateAt] ?? null) as string | null);
+      const tally = tallies.get(state) ?? { state, rows: 0, sums: columns.map(() => 0n) };
+      tallies.set(state, tally);
+      tally.rows += 1;
+      for (const [at, column] of columns.entries()) tally.sums[at] = (tally.sums[at] ?? 0n) + weigh(column, row[at]);
+    },
+    read: (): readonly Tally[] => [...tallies.values()].sort(byState),
+  };
+}
+
+/** The tallies of the target, counted by its database. */
+async function tallyTarget(
+  client: ClientBase,
+  columns: readonly CopyColumn[],
+  { name, hasStates }: CopyTable,
+): Promise<readonly Tally[]> {
+  const sums = columns.map((column, at) => `(${sumOf(column)})::text AS s${at}`);
+  const state = hasStates ? 'state' : 'NULL::text';
+  const { rows } = await client.query<Record<string, string | null>>(
+    `SELECT ${state} AS state, count(*)::text AS rows, ${sums.join(', ')} FROM ${name} GROUP BY 1`,
+  );
+  return rows
+    .map((row) => ({
+      state: row.state ?? null,
+      rows: Number(row.rows),
+      sums: columns.map((_, at) => BigInt(row[`s${at}`] ?? 0)),
+    }))
+    .sort(byState);
+}
+
+/** Throws unless both tallies are equal. The message names the first table and column that differ. */
+function checkTallies(
+  table: string,
+  columns: readonly CopyColumn[],
+  wanted: readonly Tally[],
+  held: readonly Tally[],
+): void {
+  const states = (tallies: readonly Tally[]) =>
+    tallies.map(({ state, rows }) => `${state ?? 'rows'} ${rows}`).join(', ');
+  if (states(wanted) !== states(held))
+    throw new Error(`${table} came out as (${states(held)}) instead of (${states(wanted)})`);
+  for (const [at, column] of columns.entries())
+    for (const [group, { sums }] of wanted.entries())
+      if (sums[at] !== held[group]?.sums[at])
+        throw new Error(`${table}.${column.name} sums to ${held[group]?.sums[at]} instead of ${sums[at]}`);
+}
+
+function byState(one: Tally, other: Tally): number {
+  return (one.state ?? '') < (other.state ?? '') ? -1 : 1;
+}
+
+function weigh({ type }: CopyColumn, value: SourceValue | undefined): bigint {
+  if (value === null || value === undefined) return 0n;
+  if (value instanceof Uint8Array) return BigInt(value.length);
+  if (type === 'text') return BigInt(Buffer.byteLength(String(value)));
+  return BigInt(value);
+}
+
+function sumOf({ name, type }: CopyColumn): string {
+  if (type === 'boolean') return `count(*) FILTER (WHERE ${name})`;
+  const weight = type === 'text' ? `octet_length(${name})` : type === 'bytea' ? `length(${name})` : name;
+  return `coalesce(sum(${weight}), 0)`;
+}
+
+/** The types of the ledger's columns on PostgreSQL. Each has its own form as an array parameter and in a sum. */
+type ColumnType = 'text' | 'bytea' | 'bigint' | 'integer' | 'numeric' | 'boolean';
+
+/** A column of a table that is copied. */
+interface CopyColumn {
+  readonly name: string;
+  /** The expression that reads it from SQLite. */
+  readonly source: string;
+  readonly type: ColumnType;
+}
+
+/** A table that is copied. `own`: the SQL condition that the one row of the migrations was changed. */
+interface CopyTable {
+  readonly name: string;
+  readonly own?: string;
+  readonly hasStates?: true;
+  /** The column whose sum is reported: money, or a count. */
+  readonly amount?: string;
+}
+
+/** Every table of a ledger, parents before their children. */
+export const COPY_TABLES: readonly CopyTable[] = [
+  { name: 'usdc_payments', hasStates: true, amount: 'amount' },
+  { name: 'usdc_replies' },
+  { name: 'channels', amount: 'charged' },
+  { name: 'channel_operations', hasStates: true, amount: 'amount' },
+  { name: 'gateway_transfers' },
+  { name: 'lightning_invoices', amount: 'amount_msat' },
+  { name: 'lightning_kept_replies' },
+  { name: 'lightning_claims', hasStates: true, amount: 'amount_msat' },
+  { name: 'lightning_answers' },
+  { name: 'lightning_facilitator_totals', own: 'claims <> 0 OR nodes <> 0', amount: 'claims' },
+  { name: 'lightning_facilitator_nodes', amount: 'claims' },
+  { name: 'lightning_facilitator_days', amount: 'claims' },
+  { name: 'lightning_facilitator_clients', amount: 'claims' },
+  { name: 'lightning_facilitator_payees', amount: 'claims' },
+  { name: 'self_tests' },
+  { name: 'relayer_spending', amount: 'wei' },
+  { name: 'catalogue_copy' },
+  { name: 'market_listings' },
+  { name: 'market_calls' },
+  { name: 'market_state', own: 'revision <> 0' },
+  { name: 'service_keys' },
+  { name: 'provider_notes' },
+  { name: 'book_entries', amount: 'amount' },
+];
+
+/** Columns that only PostgreSQL has: a payment's place among its payer's payments, which is the order of reservation. */
+const DERIVED: Record<string, string> = { 'usdc_payments.place': 'rowid' };
+const TYPES: readonly string[] = ['text', 'bytea', 'bigint', 'integer', 'numeric', 'boolean'] satisfies ColumnType[];
+
+/** The columns of a table in the order of the target. Throws when source and target have different columns, for example after a one-sided migration. */
+async function readColumns(source: Sqlite, target: ClientBase, table: string): Promise<readonly CopyColumn[]> {
+  const { rows } = await target.query<{ name: string; type: string }>(
+    `SELECT column_name AS name, data_type AS type FROM information_schema.columns
+      WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position`,
+    [table],
+  );
+  const here = source.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table);
+  const columns = rows.map(({ name, type }) => ({ name, type, source: DERIVED[`${table}.${name}`] ?? `"${name}"` }));
+  const known = columns.filter(({ name }) => DERIVED[`${table}.${name}`] === undefined).map(({ name }) => name);
+  if ([...known].sort().join() !== [...here].sort().join())
+    throw new Error(`${table} has other columns in the target than in the source`);
+  return columns.map(({ name, type, source: from }) => {
+    if (!isColumnType(type)) throw new Error(`${table}.${name} is of a type that is not copied: ${type}`);
+    return { name, type, source: from };
+  });
+}
+
+function isColumnType(type: string): type is ColumnType {
+  return TYPES.includes(type);
 }

@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto';
+import { Client, type Pool } from 'pg';
+import type { Clock } from '../lib/clock.ts';
+import type { OpenWindows } from '../lib/limits/windows.ts';
+import { createBundle } from '../lib/tasks.ts';
+import {
+  createRetry,
+  createRun,
+  createTransact,
+  fixed,
+  NOW,
+  openPools,
+  statement,
+  type Transact,
+} from './db/connections.ts';
+import { openPostgresWindows } from './minute-windows.ts';
+import type { InstancesStore, Notifications } from './ports/instances.ts';
+
+const NOTE_SEEN = statement<{ bootId: string }>(
+  `INSERT INTO instances (boot_id, seen_at) VALUES (@bootId, ${NOW}) ON CONFLICT (boot_id) DO UPDATE SET seen_at = ${NOW}`,
+);
+const RENEW = statement<{ bootId: string; leaseMs: number }>(
+  `UPDATE instance_lease SET until = ${NOW} + @leaseMs::BIGINT WHERE id = 1 AND holder = @bootId RETURNING fence`,
+);
+// The transaction that notes a broadcast under a fencing token locks the lease's row by its key until the note is on disk. A renewal does not change
+// the key, so it does not wait. Another instance takes the lease only when the row is not locked. When a heartbeat finds it locked, it goes on
+// without the lease, and the next heartbeat comes in a second.
+const TAKE = statement<{ bootId: string; leaseMs: number }>(
+  `UPDATE instance_lease SET fence = fence + 1, said = NULL, holder = @bootId, until = ${NOW} + @leaseMs::BIGINT
+    WHERE id = (SELECT id FROM instance_lease WHERE id = 1 AND until <= ${NOW} FOR UPDATE SKIP LOCKED)
+    RETURNING fence`,
+);
+const REPORTED = fixed(`SELECT said FROM instance_lease WHERE id = 1 AND until > ${NOW}`);
+const ALL = statement<{ livingMs: number }>(
+  `SELECT boot_id AS "bootId", seen_at > ${NOW} - @livingMs::BIGINT AS "isLiving" FROM instances`,
+);
+const REPORT = statement<{ fencingToken: number; text: string }>(
+  `UPDATE instance_lease SET said = @text WHERE id = 1 AND fence = @fencingToken AND until > ${NOW} RETURNING id`,
+);
+const MARK_DEAD = statement<{ bootId: string }>('UPDATE instances SET seen_at = 0 WHERE boot_id = @bootId');
+const FORGET = statement<{ bootId: string }>('DELETE FROM instances WHERE boot_id = @bootId');
+const RESIGN = statement<{ bootId: string }>(
+  'UPDATE instance_lease SET until = 0, said = NULL WHERE id = 1 AND holder = @bootId',
+);
+
+/** The instances' store on PostgreSQL: one row for each, and one for the lease. */
+function createInstancesStore(transact: Transact): InstancesStore {
+  return {
+    heartbeat: (bootId, leaseMs, livingMs) =>
+      transact(async (run) => {
+        await run(NOTE_SEEN({ bootId }));
+        const [own] = await run<{ fence: number }>(RENEW({ bootId, leaseMs }));
+        const [lease] = own ? [own] : await run<{ fence: number }>(TAKE({ bootId, leaseMs }));
+        const [leader] = await run<{ said: string | null }>(REPORTED);
+        const all = await run<{ bootId: string; isLiving: boolean }>(ALL({ livingMs }));
+        const named = (living: boolean) => all.filter(({ isLiving }) => isLiving === living).map((one) => one.bootId);
+        return {
+          fencingToken: lease?.fence ?? null,
+          living: named(true),
+          dead: named(false),
+          reported: leader?.said ?? null,
+        };
+      }),
+    report: (fencingToken, text) => transact(async (run) => (await run(REPORT({ fencingToken, text }))).length === 1),
+    markDead: (bootId) =>
+      transact(async (run) => {
+        await run(RESIGN({ bootId }));
+        await run(MARK_DEAD({ bootId }));
+      }),
+    forget: (bootId) => transact(async (run) => void (await run(FORGET({ bootId })))),
+    leave: (bootId) =>
+      transact(async (run) => {
+        await run(RESIGN({ bootId }));
+        await run(FORGET({ bootId }));
+      }),
+  };
+}
+
+const [ASK, ENDED] = ['percall_ask', 'percall_tell'];
+/** A notification holds less than 8,000 bytes; an id has 36. */
+const MOST_IDS = 150;
+const RECONNECT_MS = 1000;
+/** How often the connection is checked by a statement, and how long its answer may take. A half-open connection reports no error by itself. */
+const [LISTENING_MS, ANSWER_MS] = [5000, 2000];
+
+interface NotificationsOptions {
+  readonly url: string;
+  readonly connectTimeoutMs: number;
+  /** The connections that send notifications. */
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+/**
+ * Notifications over LISTEN and NOTIFY, on a connection of its own that is opened again when it breaks. Notifications are lost while it is broken,
+ * and always on a database without LISTEN. The receivers then find the rows by polling. Ids of one event loop turn are sent together.
+ */
+function openNotifications({ url, connectTimeoutMs, pool, clock, log }: NotificationsOptions): Notifications {
+  const listeners = { [ASK]: new Set<(id: string) => void>(), [ENDED]: new Set<(id: string) => void>() };
+  const ended = new AbortController();
+
+  async function listen(): Promise<void> {
+    const client = new Client({
+      connectionString: url,
+      connectionTimeoutMillis: connectTimeoutMs,
+      query_timeout: ANSWER_MS,
+      keepAlive: true,
+      application_name: 'percall notifications',
+    });
+    const over = new AbortController();
+    const end = () => over.abort();
+    client.on('error', end);
+    client.on('end', end);
+    client.on('notification', ({ channel, payload }) => {
+      for (const id of payload?.split(',') ?? []) for (const listener of listeners[channel] ?? []) listener(id);
+    });
+    ended.signal.addEventListener('abort', end);
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${ASK}`);
+      await client.query(`LISTEN ${ENDED}`);
+      while (!over.signal.aborted) {
+        await clock.sleep(LISTENING_MS, over.signal).catch(() => {});
+        if (!over.signal.aborted) await client.query('SELECT 1');
+      }
+    } finally {
+      ended.signal.removeEventListener('abort', end);
+      // Not awaited, because a half-open connection never answers.
+      void client.end().catch(() => {});
+    }
+  }
+
+  async function keepListening(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await listen().catch((err: unknown) => log.warn({ err }, 'no notifications come from other instances'));
+      await clock.sleep(RECONNECT_MS, ended.signal).catch(() => {});
+    }
+  }
+
+  const running = keepListening();
+  return {
+    ask: createSender(pool, ASK),
+    reportEnded: createSender(pool, ENDED),
+    onAsked: (listener) => void listeners[ASK]?.add(listener),
+    onEnded: (listener) => void listeners[ENDED]?.add(listener),
+    close: async () => {
+      ended.abort();
+      await running;
+    },
+  };
+}
+
+function createSender(pool: Pool, channel: string) {
+  return createBundle<string>((ids) => {
+    for (let at = 0; at < ids.length; at += MOST_IDS) {
+      const text = ids.slice(at, at + MOST_IDS).join(',');
+      // Lost while the database is unavailable. The receivers also poll the row.
+      pool.query('SELECT pg_notify($1, $2)', [channel, text]).catch(() => {});
+    }
+  });
+}
+
+/** A heartbeat that takes longer fails, so that the lease does not end while it waits. */
+const HEARTBEAT_TIMEOUT_MS = 1500;
+/** Each of the two pools; connections are made when they are needed. */
+const POOL_SIZE = 5;
+/** One statement decides each of these writes. Two instances write the same row only for the lease, whose condition is then evaluated again. */
+const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
+
+const DATABASE_NOW = fixed('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now');
+
+interface OpenInstancesOptions {
+  readonly url: string;
+  readonly connectTimeoutMs: number;
+  readonly clock: Clock;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+/** What instances share beside the ledger's rows. It has its own connections, so that no burst of sales delays a heartbeat. */
+export interface InstancesShare {
+  readonly store: InstancesStore;
+  readonly notifications: Notifications;
+  readonly windows: OpenWindows;
+  /** The database's time, in Unix milliseconds. */
+  nowMs(): Promise<number>;
+  close(): Promise<void>;
+}
+
+export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
+  const limits = {
+    url,
+    size: POOL_SIZE,
+    connectTimeoutMs: Math.min(connectTimeoutMs, HEARTBEAT_TIMEOUT_MS),
+    statementTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+  };
+  // Counts have their own pool, because clients decide how fast they come.
+  const heartbeats = openPools({ ...limits, applicationName: 'percall instances' });
+  const counts = openPools({ ...limits, applicationName: 'percall limits' });
+  const retry = createRetry(clock);
+  const notifications = openNotifications({ url, connectTimeoutMs, pool: heartbeats.reads, clock, log });
+  // A secret that every instance knows and no row holds.
+  const salt = createHash('sha256').update(url).digest('hex');
+  return {
+    store: createInstancesStore(createTransact(heartbeats.writes, retry, BEGIN)),
+    notifications,
+    windows: openPostgresWindows(createRun(counts.writes, retry), salt),
+    nowMs: async () => (await heartbeats.read<{ now: number }>(DATABASE_NOW))[0]?.now ?? Number.NaN,
+    close: async () => {
+      await notifications.close();
+      await Promise.all([heartbeats.close(), counts.close()]);
+    },
+  };
+}
