@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { freePort } from '../../dev/child.ts';
-import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
+import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { embeddedEnvironment } from '../../dev/serve.ts';
-import { addressOf } from '../../src/lib/secp256k1.ts';
-import { childrenOf } from '../lib/child-processes.ts';
 import { type Postgres, startPostgres } from '../lib/ledger/postgres.ts';
+import { type Checkout, inTurns, ratio, readComparison, startCheckout } from './checkouts.ts';
 import { openClients, settleAll, settleRequests } from './claims.ts';
-import { cpuMsOf, median, percentile, type Subject, startService } from './lib.ts';
+import { cpuMsOf, cpuMsOfAll, median, percentile, type Subject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 
@@ -24,73 +23,136 @@ const SETUPS = [
 ] as const;
 type Setup = (typeof SETUPS)[number];
 
-/** Measures paid calls and Lightning claims a second for each ledger. Everything runs on this machine, so all parts share its processor time. */
-export async function benchLedger(): Promise<void> {
+/**
+ * Measures paid calls and Lightning claims a second for each ledger. Everything runs on this machine, so all parts
+ * share its processor time. With `--before FOLDER`: beside the service of another checkout, in alternating rounds.
+ * With `--ledger`: only the setups of that database.
+ */
+export async function benchLedger(options: readonly string[] = []): Promise<void> {
+  const { checkouts, postgres: given } = await readComparison('ledger', options);
   const network = await startEmbeddedNetwork();
-  const postgres = await startPostgres();
+  const postgres = given ?? (await startPostgres());
+  const only = options.includes('--ledger');
   console.log(
     `medians of ${ROUNDS} rounds: ${BUYERS} buyers for ${SECONDS} s, ${CLAIMS} claims over ${CONNECTIONS} connections; CPU in ms a call`,
   );
-  console.log('ledger         paid/s   p50   p99  CPU instances  postgres |  claims/s   p99  CPU instances  postgres');
+  console.log(
+    'ledger                paid/s   p50   p99  CPU instances  postgres |  claims/s   p99  CPU instances  postgres',
+  );
   try {
-    for (const setup of SETUPS) console.log(await measureSetup(network, postgres, setup));
+    for (const setup of SETUPS) {
+      if (only && (setup.database === null) === (given !== null)) continue;
+      await measureSetup(network, postgres, setup, checkouts);
+    }
   } finally {
     await postgres.stop();
     await network.stop();
   }
 }
 
-async function measureSetup(network: EmbeddedNetwork, postgres: Postgres, setup: Setup): Promise<string> {
-  if (setup.database) await postgres.createDatabase(setup.database);
-  const subjects: Subject[] = [];
+/** One checkout's instances over one ledger, and their rounds. */
+interface Side {
+  readonly name: string;
+  readonly relayer: ReturnType<typeof createAccount>;
+  readonly subjects: Subject[];
+  readonly paid: Spent<Measure>[];
+  readonly claimed: Spent<Claimed>[];
+}
+
+async function measureSetup(
+  network: EmbeddedNetwork,
+  postgres: Postgres,
+  setup: Setup,
+  checkouts: readonly Checkout[],
+): Promise<void> {
+  const sides = checkouts.map(
+    ({ name }): Side => ({ name, relayer: createAccount(), subjects: [], paid: [], claimed: [] }),
+  );
   try {
-    for (let at = 0; at < setup.instances; at++) subjects.push(await startInstance(network, postgres, setup, at));
-    const paid: Spent<Measure>[] = [];
-    const claimed: Spent<Claimed>[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      paid.push(await spending(subjects, postgres, () => buy(network, subjects)));
-      claimed.push(await spending(subjects, postgres, () => claim(subjects)));
+    for (const [at, checkout] of checkouts.entries()) {
+      if (setup.database) await postgres.createDatabase(`${setup.database}_${checkout.name}`);
+      const { relayer, subjects } = sides[at] as Side;
+      await network.fundNative(relayer.address, 10n ** 21n);
+      for (let instance = 0; instance < setup.instances; instance++)
+        subjects.push(await startInstance(network, postgres, setup, checkout, relayer.privateKey, instance));
     }
-    const of = <T>(all: readonly T[], pick: (one: T) => number, digits = 0) => median(all.map(pick)).toFixed(digits);
-    return [
-      setup.name.padEnd(14),
-      of(paid, ({ result }) => result.perSecond, 1).padStart(7),
-      of(paid, ({ result }) => result.p50).padStart(5),
-      of(paid, ({ result }) => result.p99).padStart(5),
-      of(paid, (one) => one.instancesMs / (one.result.perSecond * SECONDS), 2).padStart(14),
-      of(paid, (one) => one.postgresMs / (one.result.perSecond * SECONDS), 2).padStart(9),
-      '|',
-      of(claimed, ({ result }) => result.perSecond).padStart(9),
-      of(claimed, ({ result }) => result.p99).padStart(5),
-      of(claimed, (one) => one.instancesMs / CLAIMS, 2).padStart(14),
-      of(claimed, (one) => one.postgresMs / CLAIMS, 2).padStart(9),
-    ].join(' ');
+    for (let round = 0; round < ROUNDS; round++) {
+      await inTurns(sides, round, async ({ subjects, paid, relayer }) => {
+        paid.push(await spending(subjects, postgres, () => buy(network, subjects, relayer.address)));
+      });
+      await inTurns(sides, round, async ({ subjects, claimed }) => {
+        claimed.push(await spending(subjects, postgres, () => claim(subjects)));
+      });
+    }
+    for (const side of sides) console.log(rowOf(sides.length > 1 ? `${setup.name} ${side.name}` : setup.name, side));
+    const [before, after] = sides;
+    if (before && after) console.log(ratiosOf(before, after));
   } finally {
-    await Promise.all(subjects.map(({ stop }) => stop()));
+    await Promise.all(sides.flatMap(({ subjects }) => subjects.map(({ stop }) => stop())));
   }
 }
 
-async function startInstance(network: EmbeddedNetwork, postgres: Postgres, { name, database }: Setup, at: number) {
-  const port = await freePort();
-  return startService(port, '/readyz', {
-    ...embeddedEnvironment(network),
-    RELAYER_DAILY_GAS_USDC: 'off',
-    DATA_DIR: join(network.dataDir, `${name.replace(' ', '-')}-${at}`),
-    ...(database && { LEDGER_URL: postgres.url(database) }),
-    PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
-    LOG_LEVEL: 'error',
-    PAYER_MAX_OPEN: '0',
-    COLLECTOR: 'off',
-    FACILITATOR_PER_MINUTE: '100000000',
-    FACILITATOR_DAILY_CAP: '100000000',
-  });
+const paidCpu = ({ instancesMs, result }: Spent<Measure>) => instancesMs / (result.perSecond * SECONDS);
+const paidDatabase = ({ postgresMs, result }: Spent<Measure>) => postgresMs / (result.perSecond * SECONDS);
+
+function rowOf(name: string, { paid, claimed }: Side): string {
+  const of = <T>(all: readonly T[], pick: (one: T) => number, digits = 0) => median(all.map(pick)).toFixed(digits);
+  return [
+    name.padEnd(21),
+    of(paid, ({ result }) => result.perSecond, 1).padStart(7),
+    of(paid, ({ result }) => result.p50).padStart(5),
+    of(paid, ({ result }) => result.p99).padStart(5),
+    of(paid, paidCpu, 2).padStart(14),
+    of(paid, paidDatabase, 2).padStart(9),
+    '|',
+    of(claimed, ({ result }) => result.perSecond).padStart(9),
+    of(claimed, ({ result }) => result.p99).padStart(5),
+    of(claimed, (one) => one.instancesMs / CLAIMS, 2).padStart(14),
+    of(claimed, (one) => one.postgresMs / CLAIMS, 2).padStart(9),
+  ].join(' ');
 }
 
-async function buy(network: EmbeddedNetwork, subjects: readonly Subject[]): Promise<Measure> {
+function ratiosOf(before: Side, after: Side): string {
+  const paid = (pick: (one: Spent<Measure>) => number) => ratio(before.paid.map(pick), after.paid.map(pick));
+  const claimed = (pick: (one: Spent<Claimed>) => number) => ratio(before.claimed.map(pick), after.claimed.map(pick));
+  const [rate, cpu, database] = [paid(({ result }) => result.perSecond), paid(paidCpu), paid(paidDatabase)];
+  const claims = [
+    claimed(({ result }) => result.perSecond),
+    claimed((one) => one.instancesMs),
+    claimed((one) => one.postgresMs),
+  ];
+  return `  after / before: paid ${rate} calls/s, ${cpu} CPU, ${database} postgres; claims ${claims[0]} a second, ${claims[1]} CPU, ${claims[2]} postgres`;
+}
+
+function startInstance(
+  network: EmbeddedNetwork,
+  postgres: Postgres,
+  { name, database }: Setup,
+  checkout: Checkout,
+  relayerKey: string,
+  at: number,
+): Promise<Subject> {
+  return freePort().then((port) =>
+    startCheckout(checkout.folder, port, '/readyz', {
+      ...embeddedEnvironment(network),
+      RELAYER_PRIVATE_KEY: relayerKey,
+      RELAYER_DAILY_GAS_USDC: 'off',
+      DATA_DIR: join(network.dataDir, `${name.replace(' ', '-')}-${checkout.name}-${at}`),
+      ...(database && { LEDGER_URL: postgres.url(`${database}_${checkout.name}`) }),
+      PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
+      LOG_LEVEL: 'error',
+      PAYER_MAX_OPEN: '0',
+      COLLECTOR: 'off',
+      FACILITATOR_PER_MINUTE: '100000000',
+      FACILITATOR_DAILY_CAP: '100000000',
+    }),
+  );
+}
+
+async function buy(network: EmbeddedNetwork, subjects: readonly Subject[], relayer: string): Promise<Measure> {
   const urls = subjects.map(({ origin }) => `${origin}/v1/paid/fees/estimate`);
   const challenge = await readChallenge(urls[0] as string);
-  const relayer = addressOf(Buffer.from(network.relayer.privateKey.slice(2), 'hex'));
-  return measurePaid(network, { name: 'percall', urls, relayer, challenge }, BUYERS);
+  return measurePaid(network, { name: 'percall', urls, relayer: relayer.toLowerCase(), challenge }, BUYERS);
 }
 
 interface Claimed {
@@ -128,7 +190,7 @@ async function spending<T>(
   const read = () => ({
     instances: subjects.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0),
     // The child processes serve connections, which stay open.
-    postgres: [postgres.pid(), ...childrenOf(postgres.pid())].reduce((sum, pid) => sum + cpuMsOf(pid), 0),
+    postgres: cpuMsOfAll(postgres.pid()),
   });
   const before = read();
   const result = await work();

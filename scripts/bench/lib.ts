@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { build } from '../lib/build/build.ts';
 import { startCommand } from '../lib/build/start-command.ts';
+import { childrenOf } from '../lib/child-processes.ts';
 
 /** Ticks of /proc a second: Linux's USER_HZ. */
 const TICKS_PER_SECOND = 100;
@@ -72,3 +73,7 @@ export function cpuMsOf(pid: number): number {
     return 0;
   }
 }
+
+/** User and system time of a process and its children, in milliseconds. */
+export const cpuMsOfAll = (pid: number): number =>
+  [pid, ...childrenOf(pid)].reduce((sum, one) => sum + cpuMsOf(one), 0);

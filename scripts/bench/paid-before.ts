@@ -1,11 +1,10 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { embeddedEnvironment } from '../../dev/serve.ts';
-import { startCommand } from '../lib/build/start-command.ts';
-import { cpuMsOf, median, type Subject, startSubject } from './lib.ts';
+import { inTurns, startCheckout } from './checkouts.ts';
+import { cpuMsOf, median, type Subject } from './lib.ts';
 import { type Measure, measurePaid, SECONDS, type Seller } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
 
@@ -42,9 +41,9 @@ export async function benchPaidBefore(before: string): Promise<void> {
     for (const [buyers, rounds] of ROUNDS) {
       const results = new Map<string, Measured[]>();
       for (let round = 0; round < rounds; round++)
-        // Each goes first in turn.
-        for (const one of round % 2 === 0 ? compared : [...compared].reverse())
+        await inTurns(compared, round, async (one) => {
           results.set(one.seller.name, [...(results.get(one.seller.name) ?? []), await measure(network, one, buyers)]);
+        });
       for (const [name, measured] of [...results].sort().reverse()) console.log(rowOf(buyers, name, measured));
     }
   } finally {
@@ -57,31 +56,20 @@ export async function benchPaidBefore(before: string): Promise<void> {
 }
 
 async function open(network: EmbeddedNetwork, name: string, checkout: string, port: number): Promise<Compared> {
-  const built = spawnSync('npm', ['run', '-s', 'build'], { cwd: checkout, stdio: 'inherit' });
-  if (built.status !== 0) throw new Error(`${checkout} cannot be built`);
   const relayer = createAccount();
   await network.fundNative(relayer.address, 10n ** 21n);
-  const { variable, options, program } = startCommand();
-  const [key = '', value = ''] = variable.split('=');
   const folder = mkdtempSync(join(tmpdir(), `percall-bench-${name}-`));
-  const service = await startSubject(
-    join(checkout, program),
-    port,
-    '/readyz',
-    {
-      ...embeddedEnvironment(network),
-      [key]: value,
-      PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
-      RPC_URLS: [network.rpcUrl, network.rpcUrl.replace('127.0.0.1', 'localhost')].join(),
-      WS_URLS: network.wsUrl,
-      RELAYER_PRIVATE_KEY: relayer.privateKey,
-      RELAYER_DAILY_GAS_USDC: '1000000',
-      DATA_DIR: folder,
-      LOG_LEVEL: 'warn',
-      PAYER_MAX_OPEN: '0',
-    },
-    options,
-  );
+  const service = await startCheckout(checkout, port, '/readyz', {
+    ...embeddedEnvironment(network),
+    PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
+    RPC_URLS: [network.rpcUrl, network.rpcUrl.replace('127.0.0.1', 'localhost')].join(),
+    WS_URLS: network.wsUrl,
+    RELAYER_PRIVATE_KEY: relayer.privateKey,
+    RELAYER_DAILY_GAS_USDC: '1000000',
+    DATA_DIR: folder,
+    LOG_LEVEL: 'warn',
+    PAYER_MAX_OPEN: '0',
+  });
   const url = `${service.origin}/v1/paid/fees/estimate`;
   const seller = { name, urls: [url], relayer: relayer.address.toLowerCase(), challenge: await readChallenge(url) };
   return { seller, service, folder };

@@ -34,8 +34,9 @@ if (unknown.length > 0) {
   console.error(`no such bench: ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
   process.exit(2);
 }
-if (options.length > 0 && names.join() !== 'flood' && names.join() !== 'paid') {
-  console.error(`only flood and paid take options, and alone: ${options.join(' ')}`);
+const OPTIONED = ['flood', 'paid', 'channels', 'settle', 'ledger'];
+if (options.length > 0 && !OPTIONED.includes(names.join())) {
+  console.error(`only ${OPTIONED.join(', ')} take options, and alone: ${options.join(' ')}`);
   process.exit(2);
 }
 for (const name of names.length > 0 ? names : Object.keys(benches)) await benches[name]?.(options);

@@ -1,20 +1,29 @@
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';
-import { storesOf } from '../../../test/support/ledger/fresh-ledger.ts';
+import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
+import { openSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../lib/lightning/facilitator-app.ts';
 
-// The facilitator over the ledger in LEDGER_FILE, in a process of its own that a benchmark can measure, double and kill. The rest of the environment is
-// the service's. GET /spent returns how many claims shared how many transactions, and the processor time so far.
-const { PORT, LEDGER_FILE = '' } = process.env;
+// The facilitator over the ledger in LEDGER_FILE or at LEDGER_URL, in a process of its own that a benchmark can measure,
+// double and kill. The rest of the environment is the service's. GET /spent returns how many claims shared how many
+// transactions, and the processor time so far.
+const { PORT, LEDGER_FILE = '', LEDGER_URL } = process.env;
 const config = facilitatorConfig(process.env);
 const log = createLogger(config.logLevel);
-const db = openLedgerDatabase(LEDGER_FILE);
+const stores = LEDGER_URL
+  ? await openPostgresStores({
+      url: LEDGER_URL,
+      poolSize: 10,
+      connectTimeoutMs: 5000,
+      statementTimeoutMs: 5000,
+      clock: systemClock,
+    })
+  : openSqliteStores(LEDGER_FILE);
 const groups = { claims: 0, commits: 0 };
 const facilitator = createFacilitator({
-  store: countGroups(storesOf(db).lightning),
+  store: countGroups(stores.lightning),
   clock: systemClock,
   config: config.facilitator,
   publicOrigin: `http://127.0.0.1:${PORT}`,
@@ -29,7 +38,7 @@ app.get('/spent', async () => {
 await app.listen({ host: '127.0.0.1', port: Number(PORT) });
 process.once('SIGTERM', async () => {
   await app.close();
-  db.close();
+  await stores.close();
 });
 
 /** Claims of one commit resolve in one tick of the event loop. So ticks in which claims resolve are commits. */
