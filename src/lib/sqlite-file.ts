@@ -42,21 +42,30 @@ export function openNamed<T>(path: string, open: (path: string) => T): T {
   }
 }
 
-/** The numbered files of a directory, oldest first, and the number of the last, which is the newest version. */
-export function readMigrations(directory: string) {
+/** A step of a schema. */
+export interface Migration {
+  readonly version: number;
+  readonly sql: string;
+}
+
+/** The numbered files of a directory, from `first` on. Throws when a number is missing or there twice. */
+export function readMigrations(directory: string, first = 1): readonly Migration[] {
   const names = readdirSync(directory).filter((name) => /^\d{3}-.+\.sql$/.test(name));
-  const migrations = names.sort().map((name) => ({ version: Number(name.slice(0, 3)), path: join(directory, name) }));
-  return { migrations, newest: migrations.at(-1)?.version ?? 0 };
+  return names.sort().map((name, at) => {
+    const version = first + at;
+    if (Number(name.slice(0, 3)) !== version)
+      throw new Error(`${name} stands where migration ${version} belongs: a number is missing, or is there twice`);
+    return { version, sql: readFileSync(join(directory, name), 'utf8') };
+  });
 }
 
 /**
- * Applies the numbered files that this database lacks, each in one transaction. Throws for a database of a newer
- * program, whose rows may mean something else, and for one that lacks a part of its own version, because no step would
- * add it.
+ * Applies the steps that this database lacks, each in one transaction. Throws for a database of a newer program, whose
+ * rows may mean something else, and for one that lacks a part of its own version, because no step would add it.
  */
-export function migrate(db: Database.Database, directory: string): void {
+export function migrate(db: Database.Database, migrations: readonly Migration[]): void {
   const done = Number(db.pragma('user_version', { simple: true }));
-  const { migrations, newest } = readMigrations(directory);
+  const newest = migrations.at(-1)?.version ?? 0;
   if (done > newest)
     throw new Error(`${db.name} is of version ${done}; this program knows ${newest}: start the newer program`);
   if (done > 0) {
@@ -68,9 +77,8 @@ export function migrate(db: Database.Database, directory: string): void {
           'docs/operating.md (Upgrading) says what to do',
       );
   }
-  for (const { version, path } of migrations) {
+  for (const { version, sql } of migrations) {
     if (version <= done) continue;
-    const sql = readFileSync(path, 'utf8');
     db.transaction(() => {
       db.exec(sql);
       db.pragma(`user_version = ${version}`);
@@ -82,9 +90,9 @@ export function migrate(db: Database.Database, directory: string): void {
  * The columns, as `table.column`, that these steps make and the database lacks. The version counts the newest step
  * alone: a program from between two merges could write it without an older step.
  */
-function lackingColumns(db: Database.Database, steps: readonly { readonly path: string }[]): string[] {
+function lackingColumns(db: Database.Database, steps: readonly Migration[]): string[] {
   const found = columnsOf(db);
-  return [...columnsMadeBy(steps.map(({ path }) => readFileSync(path, 'utf8')))].filter((column) => !found.has(column));
+  return [...columnsMadeBy(steps.map(({ sql }) => sql))].filter((column) => !found.has(column));
 }
 
 /** What steps make, by their text. Playing them takes longer than all else in opening a database. */

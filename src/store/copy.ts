@@ -1,12 +1,9 @@
-import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client, type ClientBase } from 'pg';
-import { readMigrations, type Sqlite } from '../lib/sqlite-file.ts';
+import type { Sqlite } from '../lib/sqlite-file.ts';
 import { asLedgerError, ledgerPlace } from './db/connections.ts';
-import { countLivingInstances } from './postgres/living-instances.ts';
-import { migrate } from './postgres/migrate.ts';
+import { countLivingInstances, migratePostgres, newestVersion } from './db/migrate.ts';
 
-const SQLITE_MIGRATIONS = join(import.meta.dirname, 'sqlite/migrations');
 /** The most rows and bytes in one statement. No reply is nearly as large, and neither side holds much in memory. */
 const CHUNK_ROWS = 1000;
 const CHUNK_BYTES = 4 * 1024 * 1024;
@@ -45,8 +42,8 @@ export async function copyLedger(options: CopyOptions): Promise<readonly CopiedT
   try {
     source.exec('BEGIN');
     checkSource(source, options.source);
-    await migrate({ url, connectTimeoutMs, name: `the ledger ${ledgerPlace(url)}`, nowMs });
     await client.connect();
+    await migratePostgres(client, { name: `the ledger ${ledgerPlace(url)}`, nowMs });
     await begin(client);
     await checkTarget(client, ledgerPlace(url));
     const copied: CopiedTable[] = [];
@@ -64,10 +61,7 @@ export async function copyLedger(options: CopyOptions): Promise<readonly CopiedT
 }
 
 function checkSource(source: Sqlite, file: string): void {
-  const [version, newest] = [
-    Number(source.pragma('user_version', { simple: true })),
-    readMigrations(SQLITE_MIGRATIONS).newest,
-  ];
+  const [version, newest] = [Number(source.pragma('user_version', { simple: true })), newestVersion()];
   if (version > newest)
     throw new Error(`${file} is of version ${version}; this program knows ${newest}: use the newer program`);
   if (version < newest)

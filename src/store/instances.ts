@@ -8,11 +8,11 @@ import {
   createRun,
   createTransact,
   fixed,
-  NOW,
   openPools,
   statement,
   type Transact,
 } from './db/connections.ts';
+import { NOW } from './db/sql.ts';
 import { openPostgresWindows } from './minute-windows.ts';
 import type { InstancesStore, Notifications } from './ports/instances.ts';
 

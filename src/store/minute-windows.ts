@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Counted, type OpenWindows, WINDOW_MS } from '../lib/limits/windows.ts';
-import { fixed, NOW, type Run, statement } from './db/connections.ts';
+import { fixed, type Run, statement } from './db/connections.ts';
+import { NOW } from './db/sql.ts';
 
 /** Expired windows are deleted after this process has counted in so many windows. */
 const TIDY_EVERY = 1000;

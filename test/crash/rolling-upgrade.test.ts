@@ -7,7 +7,7 @@ import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../..
 import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
 import { checkout, hasCommit } from '../../scripts/lib/schemas/checkout.ts';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
-import { readMigrations } from '../../src/lib/sqlite-file.ts';
+import { newestVersion } from '../../src/store/db/migrate.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { leaderOf } from '../support/service/instances.ts';
 import { checkSale, expectBalancedLedger, untilNothingIsOpen } from '../support/service/instances-checks.ts';
@@ -19,7 +19,7 @@ import { newBuyer, type Payment, present } from '../support/usdc/buyer.ts';
 // An instance of the last schema's code and one of today on one ledger, as in a rolling upgrade. The old code comes out of git's history, so this runs in
 // the slow lane, and not in a shallow clone.
 
-const { newest: NEWEST } = readMigrations(join(import.meta.dirname, '../../src/store/postgres/migrations'));
+const NEWEST = newestVersion();
 const EARLIER = RELEASED.filter(({ database, version }) => database === 'postgres' && version < NEWEST);
 /** The last schema before today's, and the last one whose instances may not run beside today's. */
 const [before, older] = [EARLIER.at(-1), EARLIER.findLast(({ version }) => version < 18)];

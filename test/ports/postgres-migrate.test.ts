@@ -1,12 +1,14 @@
-import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
+import type { Migration } from '../../src/lib/sqlite-file.ts';
+import { withOwnClient } from '../../src/store/db/connections.ts';
+import { migratePostgres, newestVersion, stepsOf } from '../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../src/store/db/sqlite.ts';
 import { openPostgresReports } from '../../src/store/postgres/ledger-reports.ts';
-import { migrate } from '../../src/store/postgres/migrate.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { gathered } from '../support/gathered.ts';
 import { channelState, channelTerms, SEEN_AT, voucherSale } from '../support/ledger/channel-rows.ts';
@@ -14,8 +16,8 @@ import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adap
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
-const STORE = join(import.meta.dirname, '../../src/store');
-const filesOf = (folder: string): string[] => readdirSync(folder).filter((name) => name.endsWith('.sql'));
+const STEPS = stepsOf('postgres');
+const versionsOf = (steps: readonly Migration[]): number[] => steps.map(({ version }) => version);
 
 describePostgres('the schema of PostgreSQL', () => {
   let url: string;
@@ -36,14 +38,13 @@ describePostgres('the schema of PostgreSQL', () => {
   const column = async (sql: string): Promise<unknown[]> =>
     (await client.query(sql)).rows.map((row) => Object.values(row)[0]);
   const versions = async () => (await column('SELECT version FROM ledger_migrations ORDER BY version')).map(Number);
-  const run = (directory: string) =>
-    migrate({ url, connectTimeoutMs: 5000, name: 'the ledger x', nowMs: 1, directory });
+  const run = (steps: readonly Migration[]) =>
+    withOwnClient(url, 5000, (own) => migratePostgres(own, { name: 'the ledger x', nowMs: 1, steps }));
+  const runWithout = (...versions: number[]) => run(STEPS.filter(({ version }) => !versions.includes(version)));
 
   test('is created once by instances that start at the same moment, and all of them serve', async () => {
     const opened = await Promise.all(Array.from({ length: 6 }, open));
-    expect(await versions()).toEqual(
-      filesOf(join(STORE, 'postgres/migrations')).map((name) => Number(name.slice(0, 3))),
-    );
+    expect(await versions()).toEqual(versionsOf(STEPS));
     const tried = await Promise.all(opened.map((one, at) => one.payments.reserve(reservation(`p${at}`, 'n'), 0, null)));
     expect(tried.filter(Boolean)).toHaveLength(1);
     expect(await column('SELECT count(*) FROM lightning_facilitator_totals')).toEqual(['1']);
@@ -72,20 +73,14 @@ describePostgres('the schema of PostgreSQL', () => {
   test('of a newer program is refused and not changed', async () => {
     await (await open()).close();
     await client.query('INSERT INTO ledger_migrations (version, applied_at) VALUES (999, 1)');
-    const newest = Number(filesOf(join(STORE, 'postgres/migrations')).at(-1)?.slice(0, 3));
     const { port, pathname } = new URL(url);
     await expect(open()).rejects.toThrow(
-      `the ledger 127.0.0.1:${port}${pathname} is of version 999; this program knows ${newest}: start the newer program`,
+      `the ledger 127.0.0.1:${port}${pathname} is of version 999; this program knows ${newestVersion()}: start the newer program`,
     );
   });
 
   test('from before authorizations were hashed keeps its payments, with null in the new columns', async () => {
-    const last = '014-authorizations.sql';
-    cpSync(join(STORE, 'postgres/migrations'), folder, {
-      recursive: true,
-      filter: (path) => !path.endsWith(last) && !path.endsWith('017-deliveries.sql'),
-    });
-    await run(folder);
+    await runWithout(14, 17);
     const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
     const hashes = `${bytes(20, 9)}, '0', '1', ${bytes(32, 7)}, ${bytes(32, 7)}`;
     await client.query(
@@ -104,10 +99,7 @@ describePostgres('the schema of PostgreSQL', () => {
   });
 
   test('from before channels keeps its payments of every state, is reported unchanged, and sells from channels then', async () => {
-    const ofChannels = ['016-channels.sql', '019-unused-channels.sql', '021-confirmed-channels.sql'];
-    const filter = (path: string) => !ofChannels.some((name) => path.endsWith(name));
-    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true, filter });
-    await run(folder);
+    await runWithout(16, 19, 21);
     const states = ['reserved', 'settling', 'unknown', 'settled', 'failed'] as const;
     const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
     for (const [at, state] of states.entries())
@@ -134,9 +126,7 @@ describePostgres('the schema of PostgreSQL', () => {
   });
 
   test('from before routes were kept is reported without them, and rows of instances of that version stay without', async () => {
-    const last = '015-routes.sql';
-    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true, filter: (path) => !path.endsWith(last) });
-    await run(folder);
+    await runWithout(15);
     const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
     const put = (id: string, nonce: number) =>
       client.query(
@@ -164,17 +154,17 @@ describePostgres('the schema of PostgreSQL', () => {
   });
 
   test('gets new migrations one after the other, each whole or not at all', async () => {
-    writeFileSync(join(folder, '001-first.sql'), 'CREATE TABLE a (n BIGINT); INSERT INTO a VALUES (1);');
-    await run(folder);
-    writeFileSync(join(folder, '002-second.sql'), 'INSERT INTO a VALUES (2);');
-    writeFileSync(join(folder, '004-broken.sql'), 'INSERT INTO a VALUES (4); INSERT INTO nowhere VALUES (4);');
-    await expect(run(folder)).rejects.toThrow('nowhere');
+    const first = { version: 1, sql: 'CREATE TABLE a (n BIGINT); INSERT INTO a VALUES (1);' };
+    await run([first]);
+    const second = { version: 2, sql: 'INSERT INTO a VALUES (2);' };
+    const broken = { version: 4, sql: 'INSERT INTO a VALUES (4); INSERT INTO nowhere VALUES (4);' };
+    await expect(run([first, second, broken])).rejects.toThrow('nowhere');
     expect([await versions(), await column('SELECT n FROM a ORDER BY n')]).toEqual([
       [1, 2],
       ['1', '2'],
     ]);
-    writeFileSync(join(folder, '004-broken.sql'), 'INSERT INTO a VALUES (4);');
-    await Promise.all([run(folder), run(folder), run(folder)]);
+    const all = [first, second, { version: 4, sql: 'INSERT INTO a VALUES (4);' }];
+    await Promise.all([run(all), run(all), run(all)]);
     expect([await versions(), await column('SELECT n FROM a ORDER BY n')]).toEqual([
       [1, 2, 4],
       ['1', '2', '4'],
@@ -182,14 +172,12 @@ describePostgres('the schema of PostgreSQL', () => {
   });
 
   test('of an instance that died in the middle of a step is finished by the next', async () => {
-    cpSync(join(STORE, 'postgres/migrations'), folder, { recursive: true });
-    await run(folder);
+    await run(STEPS);
     const died = new Client({ connectionString: url });
     died.on('error', () => {});
     await died.connect();
     await died.query('BEGIN; INSERT INTO ledger_migrations VALUES (500, 1); CREATE TABLE half (n BIGINT)');
-    writeFileSync(join(folder, '500-half.sql'), 'CREATE TABLE half (n BIGINT)');
-    const next = run(folder);
+    const next = run([...STEPS, { version: 500, sql: 'CREATE TABLE half (n BIGINT)' }]);
     await client.query(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%half%' AND pid <> pg_backend_pid() AND state LIKE 'idle in%'",
     );
@@ -199,8 +187,6 @@ describePostgres('the schema of PostgreSQL', () => {
   });
 
   test('of SQLite and of PostgreSQL are numbered alike', () => {
-    expect(filesOf(join(STORE, 'postgres/migrations'))).toEqual(
-      expect.arrayContaining(filesOf(join(STORE, 'sqlite/migrations'))),
-    );
+    expect(versionsOf(STEPS)).toEqual(expect.arrayContaining(versionsOf(stepsOf('sqlite'))));
   });
 });

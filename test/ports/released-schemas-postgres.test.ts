@@ -1,9 +1,8 @@
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { readMigrations } from '../../src/lib/sqlite-file.ts';
+import { newestVersion } from '../../src/store/db/migrate.ts';
 import { openInstances } from '../../src/store/instances.ts';
 import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
@@ -13,7 +12,7 @@ import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { patient } from './unless-late.ts';
 
 const ON_POSTGRES = RELEASED.filter(({ database }) => database === 'postgres');
-const { newest: NEWEST } = readMigrations(join(import.meta.dirname, '../../src/store/postgres/migrations'));
+const NEWEST = newestVersion();
 
 /** All that a schema is made of, but for the order of columns, in which migrations of two branches may have come. */
 const PARTS = [

@@ -1,8 +1,7 @@
-import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { readMigrations } from '../../../src/lib/sqlite-file.ts';
+import { newestVersion } from '../../../src/store/db/migrate.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 import { openSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
@@ -10,7 +9,6 @@ import { existingDatabase } from './ledger-file.ts';
 import type { LedgerLocation } from './ledger-location.ts';
 import { mismatchText, providersText } from './ledger-text.ts';
 
-const SQLITE_MIGRATIONS = join(import.meta.dirname, '../../../src/store/sqlite/migrations');
 const CONNECT_TIMEOUT_MS = 10_000;
 const STATEMENT_TIMEOUT_MS = 10_000;
 /** The least that the stores take. */
@@ -56,7 +54,7 @@ export function acceptMismatch(beside: BesideService): Promise<void> {
  * another one is the service's own work, because an older service may still run on it.
  */
 async function withStores<T>({ location, clock }: BesideService, work: (stores: LedgerStores) => Promise<T>) {
-  const [version, { newest }] = [await versionOf(location), readMigrations(SQLITE_MIGRATIONS)];
+  const [version, newest] = [await versionOf(location), newestVersion()];
   if (version > newest)
     throw new Error(`the ledger is of version ${version}; this program knows ${newest}: use the newer program`);
   if (version < newest)

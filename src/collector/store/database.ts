@@ -33,7 +33,7 @@ function open(file: string): Sqlite {
   db.pragma('busy_timeout = 5000');
   db.pragma(`cache_size = -${CACHE_KIB}`);
   db.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
-  migrate(db, MIGRATIONS);
+  migrate(db, readMigrations(MIGRATIONS));
   return db;
 }
 
@@ -49,7 +49,8 @@ export function openCopiedChain(file: string): Sqlite {
   try {
     if (db.pragma('journal_mode', { simple: true }) === 'wal')
       throw new Error(`${file} is no copy: a service writes to it, or did (make one with the backup command)`);
-    const [version, newest] = [Number(db.pragma('user_version', { simple: true })), readMigrations(MIGRATIONS).newest];
+    const version = Number(db.pragma('user_version', { simple: true }));
+    const newest = readMigrations(MIGRATIONS).at(-1)?.version;
     if (version !== newest) throw new Error(`${file} is of version ${version}; this program reads ${newest}`);
     return db;
   } catch (error) {

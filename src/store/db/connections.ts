@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type ClientBase, DatabaseError, Pool, type PoolClient, types } from 'pg';
+import { Client, type ClientBase, DatabaseError, Pool, type PoolClient, types } from 'pg';
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 
@@ -227,6 +227,25 @@ export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Pro
   }
 }
 
+/** Lends a connection of its own, whose statements have no time-out, and closes it. */
+export async function withOwnClient<T>(
+  url: string,
+  connectTimeoutMs: number,
+  use: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
+  // A broken connection also rejects its statement, so the event needs no handling.
+  client.on('error', ignore);
+  try {
+    await client.connect();
+    return await use(client);
+  } catch (error) {
+    throw asLedgerError(error);
+  } finally {
+    await client.end();
+  }
+}
+
 /** Rolls back, unless the server does not answer; `withClient` then closes the connection. */
 async function rollback(client: PoolClient, why: unknown): Promise<void> {
   if (!isUnanswered(why)) await client.query(ROLLBACK).catch(() => {});
@@ -304,6 +323,3 @@ export function ledgerPlace(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   return `${hostname}${port && `:${port}`}${pathname}`;
 }
-
-/** The database's own clock in SQL, which all instances share: Unix milliseconds, also while a transaction runs. */
-export const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT';

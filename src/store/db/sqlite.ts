@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { asFileError, migrate, openNamed, type Sqlite } from '../../lib/sqlite-file.ts';
 import { groupCommitOf, groupOf, rewriteLog } from './group-commit.ts';
+import { stepsOf } from './migrate.ts';
 import type { Call, LedgerDatabase, Plan, Result, Step } from './port.ts';
 import { type Dialect, kept, type Rendered, render } from './sql.ts';
 
@@ -153,8 +154,6 @@ function decoderOf(name: string, isExact: boolean): ((value: unknown) => unknown
 
 type Statement = Database.Statement<unknown[], unknown>;
 
-const MIGRATIONS = join(import.meta.dirname, '../sqlite/migrations');
-
 /**
  * Opens the ledger, creating and migrating it as needed.
  * Nothing can rebuild the ledger, so an acknowledged write must survive a power cut: `synchronous=FULL`. What an earlier process has left in the log is
@@ -184,7 +183,7 @@ function openFile(file: string): Sqlite {
   // power cut would take them back after they were answered from. A checkpoint copies the log into the file and syncs that. It waits for no other process.
   rewriteLog(db);
   db.pragma('wal_checkpoint(PASSIVE)');
-  migrate(db, MIGRATIONS);
+  migrate(db, stepsOf('sqlite'));
   return db;
 }
 

@@ -1,5 +1,6 @@
 import type { PoolClient } from 'pg';
 import { asLedgerError, LedgerDatabaseError, ledgerPlace, openPools, withClient } from '../db/connections.ts';
+import { countLivingInstances } from '../db/migrate.ts';
 import { EARNED, OPEN } from '../payment-columns.ts';
 import type { PaymentState } from '../ports/payments.ts';
 import {
@@ -11,7 +12,6 @@ import {
   PAYMENT_STATES,
   type StateSum,
 } from '../ports/reports.ts';
-import { countLivingInstances } from './living-instances.ts';
 
 /** A report over a large ledger may take minutes, but a statement that hangs must end. */
 const STATEMENT_TIMEOUT_MS = 600_000;

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/tasks.ts';
-import { createRetry, fixed, ledgerPlace, openPools, type Pools } from '../db/connections.ts';
+import { createRetry, fixed, ledgerPlace, openPools, type Pools, withOwnClient } from '../db/connections.ts';
+import { migratePostgres } from '../db/migrate.ts';
 import { openPostgresDatabase } from '../db/postgres.ts';
 import { createWriteQueue } from '../db/write-queue.ts';
 import { createMarketStore } from '../market.ts';
@@ -18,7 +19,6 @@ import { createBookStore } from './books.ts';
 import { createChannelStore } from './channel-store.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
-import { migrate } from './migrate.ts';
 import { createSettledReads } from './settled-reads.ts';
 
 const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
@@ -44,7 +44,9 @@ interface PostgresStoresOptions {
  */
 export async function openPostgresStores(options: PostgresStoresOptions): Promise<LedgerStores> {
   const { url, connectTimeoutMs, statementTimeoutMs, clock } = options;
-  await migrate({ url, connectTimeoutMs, name: `the ledger ${ledgerPlace(url)}`, nowMs: clock.nowMs() });
+  await withOwnClient(url, connectTimeoutMs, (client) =>
+    migratePostgres(client, { name: `the ledger ${ledgerPlace(url)}`, nowMs: clock.nowMs() }),
+  );
   const pools = openPools({
     url,
     connectTimeoutMs,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { migrate, type Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { migrate, readMigrations, type Sqlite } from '../../../src/lib/sqlite-file.ts';
 
 /** The chain database's migrations. */
 export const SCHEMA = join(import.meta.dirname, '../../../src/collector/store/migrations');
@@ -8,7 +8,7 @@ export const SCHEMA = join(import.meta.dirname, '../../../src/collector/store/mi
 /** A chain database with nothing in it, in memory. */
 export function emptyChainDatabase(): Sqlite {
   const db = new Database(':memory:');
-  migrate(db, SCHEMA);
+  migrate(db, readMigrations(SCHEMA));
   return db;
 }
 

@@ -1,24 +1,24 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { migrate } from '../../../src/lib/sqlite-file.ts';
+import { stepsOf } from '../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
 import { hash32 } from '../ledger/ledger-rows.ts';
 import { fingerprint } from './ledger-script.ts';
 
-const MIGRATIONS = join(import.meta.dirname, '../../../src/store/sqlite/migrations');
 const STATES = ['reserved', 'settling', 'unknown', 'settled', 'failed'] as const;
 
 /** The ledger of an older program with a payment in each state, or none at all. */
 export type MigrationName = 'migration' | 'creation';
-const BASE = { migration: '013', creation: '000' } as const;
+const BASE = { migration: 13, creation: 0 } as const;
 
 /** Writes the file that a start has to migrate. A creation has none. */
 export function writeOldLedger(name: MigrationName, folder: string): void {
   if (name === 'creation') return;
   const db = new Database(join(folder, 'ledger.db'));
   db.pragma('journal_mode = WAL');
-  migrate(db, migrationsUpTo(BASE[name], join(folder, '..', 'migrations-old')));
+  migrate(db, stepsUpTo(BASE[name]));
   const put = db.prepare(
     `INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before, signature,
                                 request_hash, client_hash, reserved_at, ended_at)
@@ -34,14 +34,13 @@ export function writeOldLedger(name: MigrationName, folder: string): void {
 
 /** The fingerprints of a ledger before its migrations and after each. */
 export function migrationStates(name: MigrationName, work: string): string[] {
-  const versions = readdirSync(MIGRATIONS).map((file) => file.slice(0, 3));
   const folder = join(work, 'migrated');
   mkdirSync(folder, { recursive: true });
   writeOldLedger(name, folder);
   const db = new Database(join(folder, 'ledger.db'));
   const states = [fingerprint(db)];
-  for (const version of versions.filter((one) => one > BASE[name]).sort()) {
-    migrate(db, migrationsUpTo(version, join(work, `migrations-${version}`)));
+  for (const { version } of stepsOf('sqlite').filter((one) => one.version > BASE[name])) {
+    migrate(db, stepsUpTo(version));
     states.push(fingerprint(db));
   }
   db.close();
@@ -64,10 +63,4 @@ export function migrationFaults(folder: string, isOpened: boolean, states: reado
   return faults;
 }
 
-function migrationsUpTo(version: string, folder: string): string {
-  if (existsSync(folder)) return folder;
-  mkdirSync(folder, { recursive: true });
-  const names = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql') && name.slice(0, 3) <= version);
-  for (const name of names) copyFileSync(join(MIGRATIONS, name), join(folder, name));
-  return folder;
-}
+const stepsUpTo = (last: number) => stepsOf('sqlite').filter(({ version }) => version <= last);

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { readMigrations } from '../../../../src/lib/sqlite-file.ts';
@@ -19,11 +18,9 @@ test.each([
   [null, 0],
 ])('a stored label %j becomes kind %j, and is looked at again unless it is a token', (label, kinds) => {
   const db = new Database(':memory:');
-  const { migrations } = readMigrations(SCHEMA);
+  const migrations = readMigrations(SCHEMA);
   const upTo = (after: number, last: number) =>
-    migrations
-      .filter(({ version }) => version > after && version <= last)
-      .map(({ path }) => db.exec(readFileSync(path, 'utf8')));
+    migrations.filter(({ version }) => version > after && version <= last).map(({ sql }) => db.exec(sql));
   upTo(0, 3);
   const insert = db.prepare('INSERT INTO deploys VALUES (1, 70, ?, ?, ?, ?, ?, ?)');
   insert.run(account(1), account(2), hash(1), 9, hash(3), label);

@@ -1,16 +1,14 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../../src/lib/sqlite-file.ts';
+import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
-
-const MIGRATIONS = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
-const LAST = '014-authorizations.sql';
 
 let folder: string;
 beforeEach(() => {
@@ -20,12 +18,11 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 /** A ledger's file of the previous version. */
 function openBefore(file: string): Database.Database {
-  const old = join(folder, 'old');
-  mkdirSync(old);
-  const before = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql') && name < LAST);
-  for (const name of before) copyFileSync(join(MIGRATIONS, name), join(old, name));
   const db = new Database(file);
-  migrate(db, old);
+  migrate(
+    db,
+    stepsOf('sqlite').filter(({ version }) => version < 14),
+  );
   return db;
 }
 

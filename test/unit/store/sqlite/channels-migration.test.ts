@@ -1,9 +1,10 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../../src/lib/sqlite-file.ts';
+import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { openLedgerReports } from '../../../../src/store/sqlite/ledger-reports.ts';
 import { createSqliteStores } from '../../../../src/store/sqlite/open-stores.ts';
@@ -11,8 +12,6 @@ import { gathered } from '../../../support/gathered.ts';
 import { channelState, channelTerms, SEEN_AT, voucherSale } from '../../../support/ledger/channel-rows.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 
-const MIGRATIONS = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
-const LAST = '016-channels.sql';
 const STATES = ['reserved', 'settling', 'unknown', 'settled', 'failed'] as const;
 
 let folder: string;
@@ -23,13 +22,12 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 /** A ledger's file of version 015 with one payment in each state. */
 function fileOfBefore(): string {
-  const old = join(folder, 'old');
-  mkdirSync(old);
-  const before = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql') && name < LAST);
-  for (const name of before) copyFileSync(join(MIGRATIONS, name), join(old, name));
   const file = join(folder, 'ledger.db');
   const db = new Database(file);
-  migrate(db, old);
+  migrate(
+    db,
+    stepsOf('sqlite').filter(({ version }) => version < 16),
+  );
   const put = db.prepare(
     `INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after, valid_before, signature,
                                 request_hash, client_hash, reserved_at, ended_at, price, charged)

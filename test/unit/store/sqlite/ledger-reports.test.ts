@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
+import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { createLedger } from '../../../../src/payment/ledger.ts';
+import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { createChannelStore } from '../../../../src/store/sqlite/channel-store.ts';
 import { openLedgerReports } from '../../../../src/store/sqlite/ledger-reports.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
@@ -109,10 +110,7 @@ test('a ledger from before the Lightning rail is read as it is, and not changed'
   db.close();
   const old = join(folder, 'old.db');
   const first = new Database(old);
-  first.exec(
-    readFileSync(join(import.meta.dirname, '../../../../src/store/sqlite/migrations/001-usdc-payments.sql'), 'utf8'),
-  );
-  first.pragma('user_version = 1');
+  migrate(first, stepsOf('sqlite').slice(0, 1));
   first.close();
   const before = readFileSync(old);
   const reports = openLedgerReports(old);

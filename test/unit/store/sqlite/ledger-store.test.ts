@@ -1,10 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
+import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { IS_TO_READ } from '../../../../src/store/channel-columns.ts';
+import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import type { LedgerStore } from '../../../../src/store/ports/payments.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
@@ -108,11 +109,7 @@ describe('an identifier', () => {
   test('that rows of an older ledger share stays with the latest of them', async () => {
     const old = join(folder, 'old.db');
     const first = new Database(old);
-    const migrations = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
-    for (const name of readdirSync(migrations).filter((one) => one < '004')) {
-      first.exec(readFileSync(join(migrations, name), 'utf8'));
-    }
-    first.pragma('user_version = 3');
+    migrate(first, stepsOf('sqlite').slice(0, 3));
     const insert = first.prepare(`
       INSERT INTO usdc_payments (id, network, contract, payer, nonce, state, boot_id, amount, pay_to, valid_after,
                                  valid_before, request_hash, client_hash, identifier_hash, reserved_at)

@@ -1,9 +1,10 @@
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
+import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
@@ -19,7 +20,6 @@ import {
   TODAY,
 } from '../../../support/lightning/lightning-rows.ts';
 
-const MIGRATIONS = join(import.meta.dirname, '../../../../src/store/sqlite/migrations');
 let folder: string;
 
 beforeAll(() => {
@@ -30,12 +30,9 @@ afterAll(() => {
 });
 
 test('a ledger from before Lightning keeps its payments and can claim', async () => {
-  const old = join(folder, 'old');
-  mkdirSync(old);
-  copyFileSync(join(MIGRATIONS, '001-usdc-payments.sql'), join(old, '001-usdc-payments.sql'));
   const file = join(folder, 'migrated.db');
   const before = new Database(file);
-  migrate(before, old);
+  migrate(before, stepsOf('sqlite').slice(0, 1));
   const nonce = hashOf('nonce');
   const key = { network: 'eip155:5042', contract: Buffer.alloc(20, 1), payer: Buffer.alloc(20, 2), nonce };
   before
@@ -53,13 +50,12 @@ test('a ledger from before Lightning keeps its payments and can claim', async ()
 });
 
 test('a ledger from before payees were kept by day keeps its counts, also of a day that has begun', async () => {
-  const old = join(folder, 'before-payees');
-  mkdirSync(old);
-  const earlier = readdirSync(MIGRATIONS).filter((name) => name < '013');
-  for (const name of earlier) copyFileSync(join(MIGRATIONS, name), join(old, name));
   const file = join(folder, 'payees.db');
   const before = new Database(file);
-  migrate(before, old);
+  migrate(
+    before,
+    stepsOf('sqlite').filter(({ version }) => version < 13),
+  );
   before.prepare('INSERT INTO lightning_facilitator_nodes (pay_to, claims) VALUES (?, 3)').run(nodeOf('theirs'));
   before.prepare('INSERT INTO lightning_facilitator_days (day, claims) VALUES (?, 3)').run(TODAY);
   before.close();
