@@ -4,6 +4,7 @@ import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
 import { benchFlood } from './flood.ts';
 import { benchLedger } from './ledger.ts';
+import { benchLightning } from './lightning.ts';
 import { benchPaid } from './paid.ts';
 import { benchProof } from './proof.ts';
 import { benchSearch } from './search.ts';
@@ -22,6 +23,7 @@ const benches: Record<string, (options: readonly string[]) => Promise<void>> = {
   search: benchSearch,
   settle: benchSettle,
   ledger: benchLedger,
+  lightning: benchLightning,
   flood: benchFlood,
 };
 
@@ -34,7 +36,7 @@ if (unknown.length > 0) {
   console.error(`no such bench: ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
   process.exit(2);
 }
-const OPTIONED = ['flood', 'paid', 'channels', 'settle', 'ledger'];
+const OPTIONED = ['flood', 'paid', 'channels', 'settle', 'ledger', 'lightning'];
 if (options.length > 0 && !OPTIONED.includes(names.join())) {
   console.error(`only ${OPTIONED.join(', ')} take options, and alone: ${options.join(' ')}`);
   process.exit(2);
