@@ -3,7 +3,7 @@
 /** @typedef {{ from: string, to: string, value: string, validAfter: string, validBefore: string, nonce: string }} Authorization */
 /** @typedef {import('./payers.js').Requirement} Requirement */
 
-/** Seconds for which a payment of this page is valid. A settlement takes far less, and a payment that bought nothing is then soon worthless. */
+/** Seconds a payment is valid. A settlement takes far less; a payment that bought nothing is then soon worthless. */
 const VALID_SECONDS = 600;
 /** The contract requires `validAfter` before its own time, which may be behind this clock. */
 const BEFORE_SECONDS = 600;
@@ -23,13 +23,8 @@ const TRANSFER = [
   { name: 'nonce', type: 'bytes32' },
 ];
 
-/**
- * The authorization of exactly the required amount, and what the wallet signs (EIP-712).
- * @param {Requirement} requirement
- * @param {string} from
- * @param {number} [now] Unix seconds
- * @returns {{ authorization: Authorization, typedData: object }}
- */
+// The authorization of exactly the required amount, and what the wallet signs (EIP-712). `now` is in Unix seconds.
+/** @param {Requirement} requirement @param {string} from @param {number} [now] */
 export function typedDataOf(
   { network, amount, asset, payTo, maxTimeoutSeconds, extra },
   from,

@@ -1,15 +1,13 @@
-/**
- * Draws each `figure.chart` from the table inside it. Draws it again when the table, its width or the colour scheme changes.
- * @import uPlot from 'uplot'
- */
+// Draws each `figure.chart` from the table inside it, again when the table, its width or the colour scheme changes.
 
-/** uPlot is a property of the global object. @type {typeof uPlot} */
+/** @import uPlot from 'uplot' */
+/** uPlot's script defines a property of the global object. @type {typeof uPlot} */
 const Plot = Reflect.get(globalThis, 'uPlot');
 
 const HEIGHT = 200;
 /** The least time span of a chart in seconds, so that three values do not look like a trend. */
 const LEAST_SPAN = 180;
-/** Half of the widest label of a time, `13:32:45`: the last one stands in the middle of the right edge. Pixels. */
+/** Half of the widest label of a time, `13:32:45`, in pixels: the last label stands in the middle of the right edge. */
 const HALF_CLOCK = 30;
 const scheme = matchMedia('(prefers-color-scheme: dark)');
 
@@ -94,18 +92,14 @@ function lineOf(label, at, { isBand, unit, colour }) {
   };
 }
 
-/** An axis's unit beside it. @param {string} label @returns {uPlot.Axis} */
+/** @param {string} label @returns {uPlot.Axis} */
 function titled(label) {
   return { label, labelSize: 18, labelFont: '12px system-ui, sans-serif', labelGap: 0 };
 }
 
-/** The value under the cursor, or the newest one when there is no cursor: a legend without values would say nothing. */
-function pointed(
-  /** @type {uPlot} */ plot,
-  /** @type {number | null} */ value,
-  /** @type {number} */ at,
-  /** @type {number | null} */ index,
-) {
+// The value under the cursor, else the newest one: a legend without values would say nothing.
+/** @param {uPlot} plot @param {number | null} value @param {number} at @param {number | null} index */
+function pointed(plot, value, at, index) {
   if (index !== null && index !== undefined) return value ?? null;
   return [...(plot.data?.[at] ?? [])].findLast((one) => one !== null && one !== undefined) ?? null;
 }
@@ -121,7 +115,7 @@ function showClock(seconds) {
   return text.slice(11, seconds % 60 === 0 ? 16 : 19);
 }
 
-/** Adds space above and below, and centres a line that does not change. @param {number} least @param {number} most @returns {[number, number]} */
+/** Leaves space around; centres a flat line. @param {number} least @param {number} most @returns {[number, number]} */
 function around(least, most) {
   const space = Math.max((most - least) * 0.15, Math.abs(most) * 0.02, 1e-6);
   return [least - space, most + space];
@@ -145,7 +139,7 @@ function draw(figure) {
   exposeData(figure, data);
 }
 
-/** Writes what is drawn into the element's data attributes, for tests. @param {HTMLElement} figure @param {uPlot.AlignedData} data */
+/** Shows tests what is drawn. @param {HTMLElement} figure @param {uPlot.AlignedData} data */
 function exposeData(figure, data) {
   const main = [...(data[figure.dataset.chart === 'band' ? 2 : 1] ?? [])];
   figure.dataset.points = `${data[0].length}`;
@@ -153,7 +147,7 @@ function exposeData(figure, data) {
 }
 
 function redrawAll() {
-  // Iterates over a copy, because drawing again changes the map.
+  // A copy, because drawing again changes the map.
   for (const [figure, plot] of [...drawn]) {
     plot.destroy();
     drawn.delete(figure);

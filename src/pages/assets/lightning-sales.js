@@ -1,14 +1,11 @@
-/**
- * Remembers in this tab the invoices that were shown, so that a preimage finds the call that it pays for after a reload or a newer invoice. Preimages are
- * not kept.
- */
+// Remembers the invoices shown in this tab, so that a preimage finds its call after a reload or a newer invoice.
+// Preimages are not kept.
 
 /** @typedef {import('./reference-lightning.js').Sale} Sale */
 
 const KEY = 'percall-invoices';
-/** The service takes a proof for so long. */
+/** How long the service takes a proof. */
 const REDEEM_MS = 7 * 86_400_000;
-/** The newest invoices that are kept. */
 const KEPT = 50;
 /** An invoice that expires sooner is not shown again: a wallet needs time to pay it. */
 const SPARE_MS = 10_000;
@@ -20,23 +17,20 @@ const TIMESTAMP_LETTERS = 7;
 const END_LETTERS = 104 + 6;
 const HASH_LETTERS = 52;
 
-/** The letters of an invoice from its time to the last tagged field, and their numbers. @param {string} invoice */
+/** An invoice's letters from its time to the last tagged field, and their numbers. @param {string} invoice */
 function read(invoice) {
   const letters = invoice.toLowerCase().slice(invoice.lastIndexOf('1') + 1, -END_LETTERS);
   return { letters, words: [...letters].map((letter) => LETTERS.indexOf(letter)) };
 }
 
-/** When an invoice expires, in Unix milliseconds. Its terms name its expiry. @param {Sale['offer']} offer */
+/** When an invoice expires, in Unix milliseconds. @param {Sale['offer']} offer */
 export function expiryOf({ maxTimeoutSeconds, extra }) {
   const { words } = read(extra.invoice);
   const createdAt = words.slice(0, TIMESTAMP_LETTERS).reduce((time, word) => time * 32 + word, 0);
   return (createdAt + maxTimeoutSeconds) * 1000;
 }
 
-/**
- * The payment hash of a BOLT11 invoice in hex; an empty text where it has none.
- * @param {string} invoice
- */
+/** The payment hash of a BOLT11 invoice in hex; an empty text where it has none. @param {string} invoice */
 function hashOf(invoice) {
   const { letters, words } = read(invoice);
   for (let at = TIMESTAMP_LETTERS; at + 3 <= words.length; ) {
@@ -63,7 +57,7 @@ function all() {
   try {
     shown = JSON.parse(sessionStorage.getItem(KEY) ?? '[]');
   } catch {
-    // What was shown in this page is known all the same.
+    // What this page has shown is known all the same.
   }
   return shown.filter(({ expiresAt }) => Date.now() < expiresAt + REDEEM_MS);
 }
@@ -78,7 +72,7 @@ function keep(sales) {
   }
 }
 
-/** Remembers an invoice that is shown. @param {Sale} sale */
+/** @param {Sale} sale */
 export function rememberSale(sale) {
   keep([...all().filter(({ offer }) => offer.extra.invoice !== sale.offer.extra.invoice), sale]);
 }
@@ -88,7 +82,7 @@ export function replaceSale(sale) {
   rememberSale({ ...sale, isReplaced: true });
 }
 
-/** Forgets an invoice whose answer has come. @param {Sale} sale */
+/** @param {Sale} sale */
 export function forgetSale(sale) {
   keep(all().filter(({ offer }) => offer.extra.invoice !== sale.offer.extra.invoice));
 }
@@ -98,11 +92,9 @@ export function openSale(url) {
   return all().findLast((sale) => sale.url === url && !sale.isReplaced && Date.now() < sale.expiresAt - SPARE_MS);
 }
 
-/**
- * The sale that a preimage pays for; undefined where no invoice that was shown here has its hash. A page without a secure context cannot hash, and takes
- * the sale that it shows.
- * @param {string} preimage @param {Sale} onShow
- */
+// The sale that a preimage pays for; undefined where no invoice shown here has its hash. A page without a secure
+// context cannot hash, and takes the sale that it shows.
+/** @param {string} preimage @param {Sale} onShow */
 export async function saleOf(preimage, onShow) {
   if (!globalThis.crypto?.subtle) return onShow;
   const bytes = Uint8Array.from(preimage.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));

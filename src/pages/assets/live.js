@@ -1,10 +1,8 @@
-/**
- * Keeps the page current: requests it again and replaces the elements that have `data-live`.
- * It pauses while the page is hidden or after the reader stopped it. It skips an element that the reader is using.
- */
+// Requests the page again and replaces the elements that have `data-live`. It pauses while the page is hidden or the
+// reader has stopped it, and skips an element that the reader is using.
 
 const EVERY_MS = 5000;
-/** The longest pause between requests. The pause grows while requests fail. */
+/** The longest pause between requests: it grows while they fail. */
 const SLOWEST_MS = 60_000;
 
 const control = document.querySelector('#live-switch');
@@ -17,7 +15,7 @@ let waitMs = EVERY_MS;
 /** @type {number | undefined} */
 let timer;
 
-/** True when the reader has the focus or a selection in the element. @param {Element} element */
+/** Whether the reader has the focus or a selection in it. @param {Element} element */
 function isInUse(element) {
   const selection = getSelection();
   const isSelected = selection !== null && !selection.isCollapsed && selection.containsNode(element, true);
@@ -39,7 +37,7 @@ async function refresh() {
   pulse();
 }
 
-/** Shows that the page was updated: a new element starts its animation. */
+/** Shows an update: a new element starts its animation. */
 function pulse() {
   const dot = control?.querySelector('.dot');
   dot?.replaceWith(dot.cloneNode());
@@ -64,7 +62,7 @@ function schedule() {
   if (!paused && !document.hidden) timer = setTimeout(update, waitMs);
 }
 
-/** Says nothing else while it is paused: a request that was begun before may end meanwhile. @param {string} text */
+/** While paused it says only that: an earlier request may end meanwhile. @param {string} text */
 function say(text) {
   const said = paused ? 'Paused' : text;
   if (label && label.textContent !== said) label.textContent = said;

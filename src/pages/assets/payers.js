@@ -1,6 +1,6 @@
 import { typedDataOf } from './authorization.js';
 
-/** Finds what can pay in this browser: its wallets (EIP-6963), and the buyer of a demo. Nothing leaves the page before the reader presses a button. */
+// Finds what can pay in this browser: its wallets (EIP-6963), and a demo's buyer. Nothing leaves the page unasked.
 
 /** @typedef {{ scheme: string, network: string, amount: string, asset: string, payTo: string, maxTimeoutSeconds: number, extra?: Record<string, unknown> }} Requirement */
 /** @typedef {import('./authorization.js').Authorization} Authorization */
@@ -8,10 +8,10 @@ import { typedDataOf } from './authorization.js';
 /** @typedef {{ id: string, name: string, sign(requirement: Requirement): Promise<Signed> }} Payer */
 /** @typedef {{ request(call: { method: string, params?: unknown[] }): Promise<unknown> }} Provider */
 
-/** Characters of a wallet's own name. */
+/** The longest name of a wallet, in characters. */
 const MAX_NAME = 40;
 
-/** Calls back for each payer, once each, also for a wallet that announces itself late. @param {(payer: Payer) => void} onPayer */
+/** Calls back once for each payer, for late wallets too. @param {(payer: Payer) => void} onPayer */
 export function findPayers(onPayer) {
   const demo = document.querySelector('[data-demo-buyer]');
   if (demo instanceof HTMLElement && demo.dataset.demoBuyer) onPayer(demoBuyer(demo.dataset.demoBuyer));
@@ -30,7 +30,7 @@ export function findPayers(onPayer) {
   dispatchEvent(new Event('eip6963:requestProvider'));
 }
 
-/** Asks a wallet for an account on the payment's chain, and for its signature. The wallet shows what is signed. */
+/** Asks a wallet for an account on the payment's chain, and for its signature. */
 async function signInWallet(/** @type {Provider} */ provider, /** @type {Requirement} */ requirement) {
   const [from] = /** @type {string[]} */ (await provider.request({ method: 'eth_requestAccounts' }));
   if (from === undefined) throw new Error('The wallet gave no account.');
@@ -44,10 +44,8 @@ async function signInWallet(/** @type {Provider} */ provider, /** @type {Require
 /** What a wallet says of a chain that it does not know (EIP-3326). Some wallets wrap the error. */
 const UNKNOWN_CHAIN = 4902;
 
-/**
- * Wallets refuse to sign for another chain than their own. One that lacks the chain is offered it.
- * @param {Provider} provider @param {number} chainId
- */
+// Wallets refuse to sign for another chain than their own. One that lacks the chain is offered it.
+/** @param {Provider} provider @param {number} chainId */
 async function switchChain(provider, chainId) {
   if (await isOn(provider, chainId)) return;
   const params = [{ chainId: `0x${chainId.toString(16)}` }];

@@ -1,10 +1,7 @@
-/**
- * Remembers in this browser alone what was bought here, by the payment's nonce and transaction. The service's receipt never says it, because anyone who reads the chain could
- * then read what a payer asks for.
- */
+// Remembers in this browser what was bought here, by the payment's nonce and transaction. The service's receipt never
+// says it: with the chain it would tell anyone what a payer asks for.
 
 const KEY = 'percall-purchases';
-/** The newest purchases that are kept. */
 const KEPT = 100;
 
 /** @returns {[id: string, what: string][]} */
@@ -26,7 +23,7 @@ export function rememberPurchase(ids, what) {
   }
 }
 
-/** What this browser bought with a payment; undefined when it did not. @param {string} id */
+/** Undefined where this browser bought nothing with it. @param {string} id */
 export function purchaseOf(id) {
   return all().find(([known]) => known.toLowerCase() === id.toLowerCase())?.[1];
 }

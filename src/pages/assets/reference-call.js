@@ -1,10 +1,5 @@
-/** Reads a call from a form of the reference. */
-
-/**
- * The path with its query, the address and the request of a form's call. Empty fields are left out.
- * @param {HTMLFormElement} form
- * @returns {{ target: string, url: string, init: RequestInit }}
- */
+// The path with its query, the address and the request of a form's call. Empty fields are left out.
+/** @param {HTMLFormElement} form @returns {{ target: string, url: string, init: RequestInit }} */
 export function callOf(form) {
   const method = form.dataset.try ?? 'GET';
   let path = form.dataset.path ?? '/';

@@ -3,19 +3,12 @@ import { expiryOf, forgetSale, openSale, rememberSale, replaceSale, saleOf } fro
 import { rememberPurchase } from './purchases.js';
 import { element, showAnswer, showText } from './reference-outcome.js';
 
-/**
- * Buys a form's call over Lightning: shows the invoice of its 402, has it paid, presents the proof, and shows the
- * answer. Loaded when the first invoice comes. The wallet shows the amount. The preimage goes to this service alone.
- */
+// Buys a form's call over Lightning: shows the invoice of its 402, has it paid, presents the proof, and shows the
+// answer. Loaded when the first invoice comes. The preimage goes to this service alone.
 
-/**
- * An entry of `accepts` on a Lightning network.
- * @typedef {{ network: string, amount: string, maxTimeoutSeconds: number, extra: { invoice: string } }} Offer
- */
-/**
- * The call that an invoice pays, byte for byte, and when the invoice expires, in Unix milliseconds.
- * @typedef {{ url: string, offer: Offer, expiresAt: number, isReplaced?: boolean }} Sale
- */
+/** @typedef {{ network: string, amount: string, maxTimeoutSeconds: number, extra: { invoice: string } }} Offer */
+// The call that an invoice pays, byte for byte, and when the invoice expires, in Unix milliseconds.
+/** @typedef {{ url: string, offer: Offer, expiresAt: number, isReplaced?: boolean }} Sale */
 /** @typedef {{ enable(): Promise<void>, sendPayment(invoice: string): Promise<{ preimage: string }> }} WebLn */
 
 const MSAT_PER_SAT = 1000n;
@@ -23,10 +16,7 @@ const MSAT_PER_SAT = 1000n;
 const QUIET = 4;
 const SVG = 'http://www.w3.org/2000/svg';
 
-/**
- * What was paid for a form and brought no answer yet.
- * @type {WeakMap<HTMLFormElement, { sale: Sale, preimage: string }>}
- */
+/** What was paid and brought no answer yet. @type {WeakMap<HTMLFormElement, { sale: Sale, preimage: string }>} */
 const unanswered = new WeakMap();
 
 /** The invoice of a 402; null where it offers none. @param {Response} answer @returns {Offer | null} */
@@ -39,11 +29,7 @@ export function invoiceIn({ status, headers }) {
   );
 }
 
-/**
- * While an invoice that was paid for the form has brought no answer, offers its proof again and returns true: a new
- * invoice would be paid a second time.
- * @param {HTMLFormElement} form
- */
+/** Offers a paid proof again, so that no second invoice is paid; false without one. @param {HTMLFormElement} form */
 export function offerProof(form) {
   const paid = unanswered.get(form);
   if (paid === undefined) return false;
@@ -60,11 +46,8 @@ export function offerProof(form) {
   return true;
 }
 
-/**
- * Shows the invoice of a call that was asked for before and can still be paid, and returns true: it may be paid already, and another one would be paid
- * again.
- * @param {HTMLFormElement} form @param {string} url
- */
+// Shows the open invoice of an earlier call: it may be paid already. False where there is none.
+/** @param {HTMLFormElement} form @param {string} url */
 export function showOpen(form, url) {
   const sale = openSale(url);
   if (sale === undefined) return false;
@@ -73,14 +56,14 @@ export function showOpen(form, url) {
   return true;
 }
 
-/** The sale of an invoice that came now. @param {string} url @param {Offer} offer @returns {Sale} */
+/** @param {string} url @param {Offer} offer @returns {Sale} */
 export function saleFor(url, offer) {
   const sale = { url, offer, expiresAt: expiryOf(offer) };
   rememberSale(sale);
   return sale;
 }
 
-/** How to pay an invoice: its QR code, a copy of it, a wallet of the device or the browser; and where its proof goes. */
+/** An invoice's QR code, a copy of it, links to wallets, and the field for its proof. */
 export function invoicePart(/** @type {HTMLFormElement} */ form, /** @type {Sale} */ sale) {
   const { invoice } = sale.offer.extra;
   const price = `${BigInt(sale.offer.amount) / MSAT_PER_SAT} sat`;
@@ -117,10 +100,8 @@ export function invoicePart(/** @type {HTMLFormElement} */ form, /** @type {Sale
   );
 }
 
-/**
- * Where the preimage goes that a wallet shows after it has paid. It is no field of the call, so it has no name.
- * @param {HTMLFormElement} form @param {Sale} sale @param {string} preimage @returns {HTMLElement}
- */
+// The field of the preimage, which a wallet shows after it has paid. It is no field of the call, so it has no name.
+/** @param {HTMLFormElement} form @param {Sale} sale @param {string} preimage @returns {HTMLElement} */
 function proofPart(form, sale, preimage) {
   const id = `${form.closest('.op')?.id}-preimage`;
   const field = document.createElement('input');
@@ -161,11 +142,8 @@ async function payWith(form, sale, webln) {
   await present(form, sale, preimage);
 }
 
-/**
- * Presents a proof, and shows the answer with its receipt. Until an answer has come, the same proof can be presented
- * again: it stays good.
- * @param {HTMLFormElement} form @param {Sale} sale @param {string} preimage @returns {Promise<void>}
- */
+// Presents a proof, and shows the answer. A proof stays good: it can be presented again until an answer has come.
+/** @param {HTMLFormElement} form @param {Sale} sale @param {string} preimage @returns {Promise<void>} */
 async function present(form, sale, preimage) {
   unanswered.set(form, { sale, preimage });
   showText(form, 'Presenting the proof …');
@@ -190,10 +168,8 @@ async function present(form, sale, preimage) {
   await showAnswer(form, answer, tookMs, { links: transaction ? [element('p', {}, link)] : [] });
 }
 
-/**
- * A button whose failure is said beside it, so that the invoice stays.
- * @param {string} text @param {() => Promise<void>} work @param {HTMLFormElement} form
- */
+// A button whose failure is said beside it, so that the invoice stays.
+/** @param {string} text @param {() => Promise<void>} work @param {HTMLFormElement} form */
 function button(text, work, form) {
   const made = document.createElement('button');
   Object.assign(made, { type: 'button', textContent: text });
@@ -208,7 +184,7 @@ function button(text, work, form) {
   return made;
 }
 
-/** A QR code as a drawing: one path of dark squares on light ground. @param {string} text @param {string} label */
+/** A QR code: one path of dark squares on light ground. @param {string} text @param {string} label */
 function qrOf(text, label) {
   const rows = encodeQR(text, 'raw', { ecc: 'low', border: QUIET });
   const dark = rows.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));

@@ -2,7 +2,7 @@ import { describePayment, summarisePayment } from './reference-payment.js';
 
 /** Shows the answer to a form's call below the form. Every part of an answer is shown as text. */
 
-/** Characters of an answer that are shown. */
+/** The most characters of an answer that are shown. */
 const SHOWN = 100_000;
 const spoken = document.querySelector('#reference-answer');
 
@@ -20,17 +20,11 @@ export function showText(form, text, look = '') {
   if (spoken && look === 'bad') spoken.textContent = text;
 }
 
-/**
- * Shows an answer: its status, what the caller puts before it, the answer itself, and below it the decoded payment
- * header with the caller's `links`. Brings what comes first into the window, and announces the answer to screen readers
- * in one sentence.
- */
-export async function showAnswer(
-  /** @type {HTMLFormElement} */ form,
-  /** @type {Response} */ answer,
-  /** @type {number} */ tookMs,
-  /** @type {{ before?: Element[], links?: Node[] }} */ { before = [], links = [] } = {},
-) {
+// Shows a status, the caller's `before`, the answer, and its decoded payment header with the caller's `links`. Scrolls
+// to what comes first, and announces the answer to screen readers.
+/** @typedef {{ before?: Element[], links?: Node[] }} Around */
+/** @param {HTMLFormElement} form @param {Response} answer @param {number} tookMs @param {Around} [around] */
+export async function showAnswer(form, answer, tookMs, { before = [], links = [] } = {}) {
   const text = await answer.text();
   const described = describePayment(Object.fromEntries(answer.headers));
   const status = element('strong', { className: answer.status < 400 ? 'good' : '' }, `${answer.status}`);
@@ -45,11 +39,9 @@ export async function showAnswer(
   }
 }
 
-/** The decoded payment header of an answer. A receipt whose facts are shown is not shown as JSON too. */
-function showPayment(
-  /** @type {import('./reference-payment.js').Description} */ { header, groups, json },
-  /** @type {Node[]} */ links,
-) {
+/** @typedef {import('./reference-payment.js').Description} Description */
+/** A receipt whose facts are shown is not shown as JSON too. @param {Description} description @param {Node[]} links */
+function showPayment({ header, groups, json }, links) {
   const title = `${header}, decoded`;
   const facts = groups.flatMap((group) => [
     element('h5', {}, group.title),
@@ -81,12 +73,7 @@ function pretty(text) {
   }
 }
 
-/**
- * An element with properties and content. Content that is a string becomes text.
- * @param {string} name
- * @param {Record<string, unknown>} properties
- * @param {(Node | string)[]} content
- */
+/** @param {string} name @param {Record<string, unknown>} properties @param {(Node | string)[]} content */
 export function element(name, properties, ...content) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...content);

@@ -2,21 +2,22 @@ import { rememberPurchase } from './purchases.js';
 import { callOf } from './reference-call.js';
 import { element, showAnswer, showText } from './reference-outcome.js';
 
-/** Buys a form's call: asks for the terms, has them signed, presents the payment, and shows the answer with its receipt. */
+// Buys a form's call: asks for the terms, has them signed, presents the payment, and shows the answer with its receipt.
 
 /** @typedef {import('./payers.js').Requirement} Requirement */
 /** @typedef {import('./payers.js').Payer} Payer */
-/** @typedef {{ url: string, content: { x402Version: number, resource: unknown, accepted: Requirement, payload: import('./payers.js').Signed } }} Payment A signed payment and the call that it pays. */
+// A signed payment and the call that it pays.
+/** @typedef {import('./payers.js').Signed} Signed */
+/** @typedef {{ x402Version: number, resource: unknown, accepted: Requirement, payload: Signed }} Content */
+/** @typedef {{ url: string, content: Content }} Payment */
 
 const BASE_UNITS = 1_000_000;
 
 /** The last payment that was signed for a form and brought no answer. @type {WeakMap<HTMLFormElement, Payment>} */
 const open = new WeakMap();
 
-/**
- * Buys a form's call. While a payment that was signed for the form can still be taken, it signs no other: it asks whether to present that one again.
- * @param {HTMLFormElement} form @param {Payer} payer
- */
+// Buys a form's call. While an earlier payment of it can still be taken, it asks whether to present that one again.
+/** @param {HTMLFormElement} form @param {Payer} payer */
 export async function payFor(form, payer) {
   const earlier = open.get(form);
   if (earlier !== undefined && isValid(earlier)) return offerChoice(form, payer, earlier);
@@ -46,12 +47,12 @@ async function signAndPresent(form, payer) {
   await present(form, payment);
 }
 
-/** Whether the seller, or a third party, can still have the payment settled. @param {Payment} payment */
+/** Whether the seller or a third party can still have it settled. @param {Payment} payment */
 function isValid({ content }) {
   return Date.now() < Number(content.payload.authorization.validBefore) * 1000;
 }
 
-/** Says that an earlier payment is still valid, and leaves it to the reader what to do. @param {HTMLFormElement} form @param {Payer} payer @param {Payment} earlier */
+/** Leaves it to the reader. @param {HTMLFormElement} form @param {Payer} payer @param {Payment} earlier */
 function offerChoice(form, payer, earlier) {
   const until = new Date(Number(earlier.content.payload.authorization.validBefore) * 1000);
   showText(
@@ -70,7 +71,8 @@ function againButton(form, payment) {
   return actionButton(form, 'Present the same payment again', () => present(form, payment));
 }
 
-/** A button below a form that shows in the same place why its work failed. @param {HTMLFormElement} form @param {string} text @param {() => Promise<void>} work */
+// Shows in place of an answer why its work failed.
+/** @param {HTMLFormElement} form @param {string} text @param {() => Promise<void>} work */
 function actionButton(form, text, work) {
   const button = element('button', { type: 'button' }, text);
   button.addEventListener(
@@ -86,7 +88,7 @@ function receiptOf({ content }) {
   return element('p', {}, element('a', { href: `/v1/payments/${nonce}` }, 'Receipt of this payment'));
 }
 
-/** The path and the query of a call. @param {string} url */
+/** @param {string} url */
 function targetOf(url) {
   const { pathname, search } = new URL(url);
   return `${pathname}${search}`;
@@ -103,19 +105,15 @@ function plainWay(accepts) {
   );
 }
 
-/** The transaction that an answer's receipt names. @param {Response} answer @returns {string[]} */
+/** @param {Response} answer @returns {string[]} */
 function transactionIn(answer) {
   const { transaction } = JSON.parse(atob(answer.headers.get('payment-response') ?? '') || '{}');
   return typeof transaction === 'string' && transaction !== '' ? [transaction] : [];
 }
 
-/**
- * Presents a signed payment, and shows the answer with one receipt. After a failure it says whether the payment was
- * taken, as the error says it. Where the payment may have been taken, or the error asks for it, the same payment can be
- * presented again: nothing is paid twice.
- * @param {HTMLFormElement} form
- * @param {Payment} payment
- */
+// Presents a signed payment, and shows the answer, or whether the payment was taken. Where it may have been taken, or
+// the error asks for it, the reader can present it again: nothing is paid twice.
+/** @param {HTMLFormElement} form @param {Payment} payment */
 async function present(form, payment) {
   const { url, content } = payment;
   showText(form, 'Paid calls wait for a block of the chain …');
@@ -152,16 +150,12 @@ const CHARGES = {
   no: 'Not charged.',
   open: 'It is not known whether this was charged.',
 };
-/** Answers that refuse a payment only for now: a limit, or a service that is not ready. */
+/** Refuse a payment only for now: a limit, or a service that is not ready. */
 const FOR_NOW = [429, 503];
 
-/**
- * Whether a payment was taken, and whether it stays open, so that the same one should be presented again. Every problem
- * says `charged`. A 402 took nothing for its request; `isInDoubt` says after which one the payment may still be taken.
- * Of an error that says neither, it is not known.
- * @param {Response} answer
- * @returns {Promise<{ charge: 'yes' | 'no' | 'open', isOpen: boolean }>}
- */
+// Whether a payment was taken, and whether to present the same one again. Every problem says `charged`; without that it
+// is not known. A 402 took nothing for its request, but see `isInDoubt`.
+/** @param {Response} answer @returns {Promise<{ charge: 'yes' | 'no' | 'open', isOpen: boolean }>} */
 async function chargeOf(answer) {
   if (answer.ok) return { charge: 'yes', isOpen: false };
   if (answer.status === 402)
@@ -172,11 +166,9 @@ async function chargeOf(answer) {
   return { charge: 'open', isOpen: true };
 }
 
-/**
- * Whether a payment may be taken in spite of a 402. A receipt says that a settlement was tried, so a third party may
- * have the authorization. A used payment may have been taken for an earlier request.
- * @param {Response} answer
- */
+// Whether a payment may be taken in spite of a 402. A receipt says that a settlement was tried, so a third party may
+// have the authorization. A used payment may have been taken for an earlier request.
+/** @param {Response} answer */
 function isInDoubt({ headers }) {
   if (headers.has('payment-response')) return true;
   const reason = reasonIn(headers.get('payment-required'));

@@ -17,12 +17,9 @@ const UNITS = [
 /** The facts that are read out. */
 const SPOKEN = new Set(['Price', 'Pay to', 'Network', 'Settled', 'Reason']);
 
-/**
- * Describes an answer's payment headers, or returns null when it has none. `headers` has lower-case names, as browsers give them.
- * A header with an unknown shape is shown as JSON rather than hidden.
- * @param {Record<string, string>} headers
- * @returns {Description | null}
- */
+// Describes an answer's payment header; null without one. `headers` has lower-case names. A header of an unknown shape
+// is shown as JSON rather than hidden.
+/** @param {Record<string, string>} headers @returns {Description | null} */
 export function describePayment(headers) {
   const required = headers['payment-required'];
   if (required !== undefined) return describe('PAYMENT-REQUIRED', required, challengeGroups);
@@ -31,10 +28,7 @@ export function describePayment(headers) {
   return null;
 }
 
-/**
- * A short form to be read out: the first way to pay, or the result of the payment.
- * @param {Description | null} description
- */
+/** In short, to be read out: the first way to pay, or the payment's result. @param {Description | null} description */
 export function summarisePayment(description) {
   if (description === null) return '';
   if (description.json === null) return `Its ${description.header} header cannot be read.`;
@@ -43,12 +37,7 @@ export function summarisePayment(description) {
   return spoken.map(([label, text]) => `${label}: ${text}.`).join(' ');
 }
 
-/**
- * @param {string} header
- * @param {string} value
- * @param {(content: Fields) => Group[]} groupsOf
- * @returns {Description}
- */
+/** @param {string} header @param {string} value @param {(c: Fields) => Group[]} groupsOf @returns {Description} */
 function describe(header, value, groupsOf) {
   /** @type {Fields | null} */
   const content = attempt(() => JSON.parse(decodeBase64(value)), null);
@@ -56,12 +45,7 @@ function describe(header, value, groupsOf) {
   return { header, groups: attempt(() => groupsOf(content), []), json: JSON.stringify(content, null, 2) };
 }
 
-/**
- * @template T
- * @param {() => T} work
- * @param {T} otherwise
- * @returns {T}
- */
+/** @template T @param {() => T} work @param {T} otherwise @returns {T} */
 function attempt(work, otherwise) {
   try {
     return work();
@@ -76,10 +60,7 @@ function decodeBase64(text) {
   return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
 }
 
-/**
- * @param {Fields} challenge
- * @returns {Group[]}
- */
+/** @param {Fields} challenge @returns {Group[]} */
 function challengeGroups({ error, resource, accepts }) {
   const ways = /** @type {Fields[]} */ (accepts);
   const title = (/** @type {number} */ index) =>
@@ -104,10 +85,7 @@ function wayFacts({ scheme, network, amount, asset, payTo, maxTimeoutSeconds, ex
   });
 }
 
-/**
- * @param {Fields} receipt
- * @returns {Group[]}
- */
+/** @param {Fields} receipt @returns {Group[]} */
 function receiptGroups({ success, transaction, network, amount, payer, errorReason }) {
   const facts = present({
     Settled: success === true ? 'yes' : 'no',
@@ -120,22 +98,14 @@ function receiptGroups({ success, transaction, network, amount, payer, errorReas
   return [{ title: 'Receipt', facts }];
 }
 
-/**
- * The facts that are present, in their order.
- * @param {Fields} facts
- * @returns {Fact[]}
- */
+/** @param {Fields} facts @returns {Fact[]} */
 function present(facts) {
   return Object.entries(facts).flatMap(([label, text]) =>
     typeof text === 'string' && text !== '' ? [[label, text]] : [],
   );
 }
 
-/**
- * The price with its unit. Lightning amounts are millisatoshis, all others base units of USDC.
- * @param {unknown} amount
- * @param {unknown} network
- */
+/** Lightning amounts are in millisatoshis, others in base units. @param {unknown} amount @param {unknown} network */
 function priceOf(amount, network) {
   const base = BigInt(String(amount));
   return String(network).startsWith('lnbtc:')
@@ -143,10 +113,7 @@ function priceOf(amount, network) {
     : `${decimal(base, USDC_DECIMALS)} USDC (${base} base units)`;
 }
 
-/**
- * @param {bigint} base
- * @param {number} decimals
- */
+/** @param {bigint} base @param {number} decimals */
 function decimal(base, decimals) {
   const digits = base.toString().padStart(decimals + 1, '0');
   const whole = digits.slice(0, -decimals);

@@ -3,14 +3,14 @@ import { callOf } from './reference-call.js';
 import { showAnswer, showText } from './reference-outcome.js';
 import { payFor } from './reference-pay.js';
 
-/** Makes the reference's forms call the service, its search filter while the reader types, and its links open what they lead to. */
+// Makes the reference's forms call the service, its search filter at once, and its links open what they lead to.
 
 const find = document.querySelector('#find');
 const found = document.querySelector('#found');
 /** @type {HTMLDetailsElement[]} */
 const operations = [...document.querySelectorAll('details.op')].filter((one) => one instanceof HTMLDetailsElement);
 
-/** Opens the operation that the address names, with the values that its query gives. */
+/** Opens the operation that the address names, with the values of its query. */
 function openLinked() {
   const linked = operations.find(({ id }) => id === decodeURIComponent(location.hash.slice(1)));
   if (!linked) return;
@@ -29,7 +29,7 @@ function openLinked() {
   linked.scrollIntoView();
 }
 
-/** Hides the operations that do not have every word, and the groups that are then empty. The server's search compares the same text. */
+/** Hides operations that lack a word, and empty groups. The server's search compares the same text. */
 function filter() {
   if (!(find instanceof HTMLInputElement) || !found) return;
   const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -41,7 +41,7 @@ function filter() {
   found.textContent = words.length === 0 ? `${left} routes.` : `${left} of ${operations.length} routes.`;
 }
 
-/** Runs one call at a time for each form, and says so when there was no answer at all. @param {HTMLFormElement} form @param {() => Promise<void>} run */
+/** Runs one call at a time for each form. @param {HTMLFormElement} form @param {() => Promise<void>} run */
 async function busy(form, run) {
   const buttons = [...form.querySelectorAll('button')];
   for (const button of buttons) button.disabled = true;
@@ -50,7 +50,7 @@ async function busy(form, run) {
   for (const button of buttons) button.disabled = false;
 }
 
-/** Sends the form's call and shows what comes back, and for an invoice how to pay it. @param {HTMLFormElement} form */
+/** @param {HTMLFormElement} form */
 async function tryOut(form) {
   const isLightning = form.dataset.price !== undefined && form.dataset.path?.startsWith('/v1/lightning/');
   // Its QR codes are needed here alone.

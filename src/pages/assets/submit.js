@@ -1,4 +1,4 @@
-/** Sends the form's URL to the market and shows the result. Every part of the answer is shown as text. */
+// Sends the form's URL to the market and shows the result. Every part of the answer is shown as text.
 
 const form = document.querySelector('#submit-form');
 const result = document.querySelector('#submit-result');
