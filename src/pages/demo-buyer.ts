@@ -10,7 +10,6 @@ const MAX_BODY_BYTES = 16 * 1024;
 /** Names that always mean this machine. A page under another name may be a third party's, by DNS rebinding. */
 const LOCAL_NAMES: ReadonlySet<string> = new Set(['127.0.0.1', '[::1]', 'localhost']);
 
-/** What is read of a requirement. Other members are ignored. */
 const body = z.object({
   accepted: z.object({
     scheme: z.string(),
@@ -21,7 +20,7 @@ const body = z.object({
   }),
 });
 
-/** Signs a transfer of base units of USDC to an address. */
+/** `amount`: base units of USDC. */
 export type DemoBuyer = (to: string, amount: string) => Promise<object>;
 
 interface DemoBuyerDeps {
@@ -30,20 +29,18 @@ interface DemoBuyerDeps {
     readonly network: { readonly caip2: string; readonly usdc: string };
     readonly trustedProxies: readonly string[];
   };
-  /** Null: there is none, and nothing is mounted. */
+  /** Null: nothing is mounted. */
   readonly demoBuyer: DemoBuyer | null;
   /** Prices in base units. */
   readonly prices: ReadonlySet<string>;
 }
 
 /**
- * Mounts the demo's buyer, which signs a payment for a page of this service. It can be configured for play money alone;
- * without one nothing is mounted. It signs only a transfer of a price of ours, from the buyer to our seller, in our
- * chain's USDC: a third party who reached it could only buy our answers with worthless coins. To keep third parties out
- * all the same, a request is refused unless
- * 1. it comes from this machine, and not through a proxy. Where `TRUSTED_PROXIES` is set, every request is refused;
+ * Mounts the demo's buyer, which signs a payment for a page of this service. It can be configured for play money alone,
+ * and signs only a transfer of one of our prices to our seller. To keep third parties out, a request is refused unless
+ * 1. it comes from this machine, and not through a proxy: with `TRUSTED_PROXIES` every request is refused;
  * 2. it was sent to a name of this machine, so that no other name leads here (DNS rebinding);
- * 3. a page of this very origin sent it. The CORS headers of every answer would let another site read the signature.
+ * 3. a page of this very origin sent it: the CORS headers of every answer would let another site read the signature.
  */
 export function mountDemoBuyer(app: FastifyInstance, { config, demoBuyer, prices }: DemoBuyerDeps): void {
   if (demoBuyer === null) return;

@@ -2,11 +2,10 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import type { Operation } from './reference-document.ts';
 
-// The code that pages show, and that the README shows too: how a call is paid for, how any operation is called.
+// The code that pages and the README show: how a call is paid for, how any operation is called.
 
-/** The network and token of payments in the examples. */
 export interface ExampleTerms {
-  /** Scheme, host and port; or a `${…}` expression that reads them from the environment. */
+  /** Or a `${…}` expression that reads it from the environment. */
   readonly origin: string;
   readonly network: string;
   readonly asset: string;
@@ -23,13 +22,13 @@ export function termsOf({
 }
 
 export interface ExampleCall {
-  /** The path below the origin, with its query. */
+  /** With its query. */
   readonly path: string;
-  /** The price of the dearest route, in base units: with it as ceiling a client can buy any route. */
+  /** Base units: the price of the dearest route, so that a client can buy any. */
   readonly ceiling: string;
 }
 
-/** A request that each of our chains can answer: the wallet of the USDC contract. */
+/** Any of our chains can answer it for the USDC contract. */
 const WALLET = '/chain/wallet';
 
 /** The call of the examples: the wallet of the USDC contract, else the first route's own example. Null without one. */
@@ -42,7 +41,7 @@ export function exampleCall(catalogue: readonly Endpoint<never>[], asset: string
   return { path: `${pathOn(shown, 'paid')}${query.size > 0 ? `?${query}` : ''}`, ceiling: String(dearest) };
 }
 
-/** Ten lines that pay for a call with the stock client and print answer and transaction. The README shows them too. */
+/** Ten lines that pay for a call with the stock client. */
 export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path, ceiling }: ExampleCall): string {
   return buyInTypeScript({ network, asset, target: `\`${origin}${path}\``, maxAmount: ceiling });
 }
@@ -50,13 +49,13 @@ export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path
 interface Purchase extends Pick<ExampleTerms, 'network' | 'asset'> {
   /** The address as an expression of TypeScript: `` `${origin}/…` ``, or what `quoteScript` gives. */
   readonly target: string;
-  /** The ceiling of one payment, in base units. */
+  /** Base units of one payment. */
   readonly maxAmount: string;
   /** Further arguments of `fetch`, with the comma before them. */
   readonly init?: string;
 }
 
-/** Those ten lines for any call. They say which variable of the environment is missing. */
+/** Ten lines for any call. They say which variable of the environment is missing. */
 export function buyInTypeScript({ network, asset, target, maxAmount, init = '' }: Purchase): string {
   const needed = ['BUYER_PRIVATE_KEY', ...(target.includes('process.env.ORIGIN') ? ['ORIGIN'] : [])];
   const names = needed.map(quoteScript).join(', ');
@@ -113,14 +112,12 @@ export function quoteScript(text: string): string {
   return `'${text.replace(/[\\'\n\r\u2028\u2029]/g, (character) => escapes[character] ?? '')}'`;
 }
 
-/** Code that calls an operation, in one language, with a note about what it does. */
 export interface CallExample {
   readonly language: 'curl' | 'TypeScript' | 'Python';
   readonly note: string;
   readonly code: string;
 }
 
-/** How an operation is called with its example parameters. */
 export function callExamples(operation: Operation, terms: ExampleTerms): CallExample[] {
   const url = `${terms.origin}${exampleTarget(operation)}`;
   if (operation.tag === 'lightning' && operation.priceUsd !== null) return overLightning(url);
@@ -129,7 +126,7 @@ export function callExamples(operation: Operation, terms: ExampleTerms): CallExa
   return operation.method === 'POST' ? posted(url, operation.body ?? '{}') : free(url);
 }
 
-/** Path and query with the operation's examples. A parameter without one is left out. */
+/** Path and query. A parameter without an example is left out. */
 function exampleTarget({ path, params }: Pick<Operation, 'path' | 'params'>): string {
   const query = new URLSearchParams();
   let target = path;

@@ -1,4 +1,4 @@
-// All markup is made here: the template that escapes, values as people read them, and the blocks that pages share.
+// The template that escapes, values as people read them, and the blocks that pages share.
 
 const MARKUP = Symbol('markup');
 
@@ -11,9 +11,8 @@ export interface Html {
 export type HtmlValue = string | number | bigint | Html | readonly HtmlValue[] | null | undefined | false;
 
 /**
- * Makes HTML from a template. Every value is escaped unless it is HTML, so that a third party's text stays text. Use
- * values as content and in quoted attribute values, never as a tag name, an attribute name or an unquoted attribute.
- * A backslash at the end of a line of a template joins it to the next.
+ * Makes HTML. Every value is escaped unless it is HTML, so that a third party's text stays text. Use values as content
+ * and in quoted attribute values alone. A backslash at the end of a line joins it to the next.
  */
 export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   let markup = strings[0] ?? '';
@@ -41,7 +40,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
 
-/** A count or a measure for people, with thousands separators and at most two decimals. */
+/** With thousands separators and at most two decimals. */
 export function showNumber(value: number): string {
   return NUMBER.format(value);
 }
@@ -51,15 +50,14 @@ export function showDecimal(text: string, places: number): string {
   return Number(text).toLocaleString('en', { maximumFractionDigits: places });
 }
 
-/** Shown for a value that is not known, in place of a misleading zero. */
+/** In place of a misleading zero. */
 export const UNKNOWN = html`<span class="unknown">not known</span>`;
 
-/** A number with its unit, or "not known". */
 export function showMeasure(value: number | null | undefined, unit: string): Html {
   return value === null || value === undefined ? UNKNOWN : html`${showNumber(value)} ${unit}`;
 }
 
-/** A moment in UTC, so that the page is the same for all readers. Unix seconds. */
+/** Unix seconds, shown in UTC, so that the page is the same for all readers. */
 export function showTime(at: number): Html {
   const iso = new Date(at * 1000).toISOString();
   return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
@@ -70,19 +68,18 @@ export function showTimeOfDay(at: number): Html {
   return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(11, 19)}</time>`;
 }
 
-/** A shortened hash for tables. The link or its title has the whole hash. */
+/** For tables. The link or its title has the whole hash. */
 export function shortHash(hash: string): string {
   return hash.length <= 14 ? hash : `${hash.slice(0, 8)}…${hash.slice(-4)}`;
 }
 
-/** A third party's URL as a link when its scheme is safe for a browser; otherwise its text alone. */
+/** A third party's URL as a link if its scheme is safe for a browser, else its text alone. */
 export function showLink(url: string, text: string): Html {
   const { protocol } = URL.parse(url) ?? {};
   if (protocol !== 'https:' && protocol !== 'http:') return html`${text}`;
   return html`<a href="${url}" rel="noopener noreferrer nofollow ugc">${text}</a>`;
 }
 
-/** Renders a section of a page under its title. */
 export function renderPart(titleId: string, title: string, body: HtmlValue): Html {
   return html`<section class="part" aria-labelledby="${titleId}">\
 <header class="head"><h2 id="${titleId}">${title}</h2></header>
@@ -97,7 +94,7 @@ export function renderHeads(columns: readonly string[]): Html {
   return html`<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>`;
 }
 
-/** Renders a table whose rows become cards on a narrow screen. It scrolls by keyboard too. */
+/** A table whose rows become cards on a narrow screen. It scrolls by keyboard too. */
 export function renderCards(label: string, columns: readonly string[], rows: readonly Html[]): Html {
   return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table class="cards">
 <caption class="unseen">${label}</caption>
@@ -115,7 +112,7 @@ interface CodeBlock {
   readonly level?: 3 | 5;
 }
 
-/** Renders code with a copy button. A long line scrolls inside the block, by keyboard too, and widens no page. */
+/** Code with a copy button. A long line scrolls inside the block, by keyboard too, and widens no page. */
 export function renderCode({ id, title, note, code, level = 3 }: CodeBlock): Html {
   const heading = level === 3 ? html`<h3 id="${id}-title">${title}</h3>` : html`<h5 id="${id}-title">${title}</h5>`;
   return html`<section class="code" aria-labelledby="${id}-title">
@@ -136,11 +133,10 @@ export function highlight(code: string): Html {
   return html`${parts}${code.slice(end)}`;
 }
 
-/** Matches quoted text and keywords of the languages that pages show. */
 const TOKENS =
   /(?<text>'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|(?<word>\b(?:import|from|const|await|new|as|with|curl|grep|cut|tr|base64)\b)/g;
 
-/** Renders the document's own texts: what stands between backticks is code. Everything else stays plain text. */
+/** Marks what stands between backticks in the document's own texts as code. */
 export function inlineCode(text: string): Html {
   const parts = text.split('`');
   // An odd backtick at the end belongs to the text.

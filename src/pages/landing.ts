@@ -100,7 +100,6 @@ ${renderPair('Last self-test', run ? html`${result} ${showTimeOfDay(run.at)} UTC
 </dl>`;
 }
 
-/** One free answer as it is now, what its paid twin adds, and why anyone should pay. */
 function renderWhy(estimate: Answers['/fees/estimate'] | null): Html {
   const { detail } = estimate ?? {};
   const shown = estimate ? JSON.stringify(estimate, null, 2) : UNKNOWN;
@@ -162,7 +161,7 @@ const FAMILIES: readonly { readonly title: string; readonly segments: readonly s
 
 type Entry = Endpoint<never>;
 
-/** Renders every priced route with its price. A group that `FAMILIES` does not list comes last, under its own name. */
+/** A group that `FAMILIES` does not list comes last, under its own name. */
 export function renderPrices(catalogue: readonly Entry[]): Html {
   const sold = catalogue.filter(({ access }) => access === 'paid');
   const named = new Set(FAMILIES.flatMap(({ segments }) => segments));

@@ -15,12 +15,10 @@ import {
 } from './html.ts';
 import type { Answers, ChartSource, PageParts, SelfTestRun } from './page-parts.ts';
 
-// The parts of pages that the script replaces while a reader looks:
-// 1. a chart: its data, its sentence, and the figure that contains the data as a table;
-// 2. the sketch of its lines, for readers without scripts;
-// 3. the last self-tests, as marks, as a sentence and as a table.
+// The parts of pages that the script replaces while a reader looks: charts, their sketches for readers without scripts,
+// and the last self-tests.
 
-/** Says that the page updates itself, with a button that stops it. Hidden, because without scripts it does not. */
+/** The page updates itself; a button stops it. Hidden, because without scripts it does not. */
 export const LIVE_SWITCH = html`<p class="live" id="live-switch" hidden><span class="dot" aria-hidden="true"></span> \
 <span>Updated every 5 seconds</span> <button type="button" class="quiet">Pause</button></p>`;
 
@@ -40,7 +38,6 @@ export function renderFeeChart({ charts, clock }: Pick<PageParts, 'charts' | 'cl
   });
 }
 
-/** Decimals of a gwei in a sentence. */
 const PLACES = 4;
 
 function summariseFees(fees: Fees): Html {
@@ -86,10 +83,9 @@ function gweiText(wei: bigint): string {
   return formatGwei(((wei + ROUND_WEI / 2n) / ROUND_WEI) * ROUND_WEI);
 }
 
-/** The latency of the last quarter of an hour. Each point covers about three probes. */
+/** Each point of the quarter of an hour covers about three probes. */
 export const LATENCY = { seconds: 900, step: 15 } as const;
 
-/** The chart of every probed endpoint's latency over the last minutes. */
 export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, rpc: Rpc): Html {
   const names = rpc?.endpoints.map(({ name }) => name) ?? [];
   return renderChart({
@@ -127,7 +123,7 @@ function lagText(blocks: number | null): string | null {
     : `At most ${blocks} ${blocks === 1 ? 'block' : 'blocks'} behind the head.`;
 }
 
-/** The median latency of each endpoint in milliseconds; null where it did not answer. */
+/** Medians in milliseconds; null where an endpoint did not answer. */
 export function latencySeries(source: ChartSource, endpoints: readonly string[], now: number): Series {
   const { seconds, step } = LATENCY;
   const byStep = new Map<number, number[][]>();
@@ -148,28 +144,28 @@ function medianText(values: readonly number[]): string | null {
   return median === null ? null : String(Math.round(median * 10) / 10);
 }
 
-/** A table for a chart: one row per moment, one column per line. Times in Unix seconds, oldest first. */
+/** One row per moment, one column per line. Times in Unix seconds, oldest first. */
 interface Series {
   readonly labels: readonly string[];
   /** Decimal text; null where there is no value. */
   readonly rows: readonly { readonly at: number; readonly values: readonly (string | null)[] }[];
 }
 
-/** `band`: of three columns, an area between the outer two and a line for the middle one. `lines`: one per column. */
+/** `band`: of three columns, an area between the outer two and a line for the middle one. */
 type Kind = 'band' | 'lines';
 
 interface Chart {
-  /** The prefix of its elements' ids; unique on the page. */
+  /** Unique on the page: the prefix of its elements' ids. */
   readonly id: string;
   readonly title: string;
   readonly unit: string;
   readonly kind: Kind;
   readonly series: Series;
-  /** The chart's content in a sentence, for readers who do not see the drawing. */
+  /** For readers who do not see the drawing. */
   readonly summary: Html;
 }
 
-/** Renders a figure with its data as a table: scripts draw it, screen readers read it, others see a sketch. */
+/** A figure with its data as a table: scripts draw it, screen readers read it, others see a sketch. */
 function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
   const titleId = `${id}-title`;
   return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}" id="${id}" aria-labelledby="${titleId}">
@@ -198,10 +194,10 @@ function rowOf({ at, values }: Series['rows'][number]): Html {
 
 const WIDTH = 600;
 const HEIGHT = 160;
-/** Space above and below the lines, so that a flat line does not lie on the border. */
+/** Space above and below, so that a flat line does not lie on the border. */
 const MARGIN = 12;
 
-/** Draws a series' lines as a small picture, for readers without scripts. A span without a value is a gap. */
+/** A small picture for readers without scripts. A span without a value is a gap. */
 export function sketch({ rows, labels }: Series, kind: Kind): Html | null {
   const values = rows.flatMap((row) => row.values.flatMap((value) => (value === null ? [] : [Number(value)])));
   const [first, last] = [rows[0], rows.at(-1)];
@@ -209,7 +205,6 @@ export function sketch({ rows, labels }: Series, kind: Kind): Html | null {
   const low = Math.min(...values);
   const spread = Math.max(...values) - low;
   const x = (at: number) => (last.at === first.at ? WIDTH / 2 : ((at - first.at) / (last.at - first.at)) * WIDTH);
-  // When all values are equal, the line runs through the middle.
   const y = (value: number) => HEIGHT - MARGIN - (spread === 0 ? 0.5 : (value - low) / spread) * (HEIGHT - 2 * MARGIN);
   const line = (column: number) => {
     let path = '';
@@ -232,7 +227,7 @@ function round(value: number): number {
 
 type SelfTest = Answers['/selftest'] | null;
 
-/** Renders the last runs as marks, oldest first. Each mark has a text for readers who do not see its colour. */
+/** The last runs as marks, oldest first, each with a text for readers who do not see its colour. */
 export function renderStrip(selfTest: SelfTest): Html {
   const runs = [...(selfTest?.recent ?? [])].reverse();
   const marks = runs.map(({ at, ok }) => {
@@ -255,7 +250,7 @@ export function renderLastRun(selfTest: SelfTest): Html {
 ${run.notCharged && 'The call that must fail cost nothing. '}${ok} of ${runs} runs passed in the last 24 hours.</p>`;
 }
 
-/** Renders the last runs as a table, newest first. A settlement links to its transaction. */
+/** Newest first. A settlement links to its transaction. */
 export function renderRuns(selfTest: SelfTest, transactionUrl: (hash: string) => string): Html | null {
   const runs = selfTest?.recent ?? [];
   if (runs.length === 0) return null;

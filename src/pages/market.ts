@@ -29,14 +29,14 @@ import {
 import type { PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
-// `/market`, in the order of the page: the search with its results, what sellers listed, the form that submits a route.
-// Texts of sellers are untrusted: they are escaped, or quoted in code.
+// `/market`: the search with its results, what sellers listed, the form that submits a route. Texts of sellers are
+// untrusted: they are escaped, or quoted in code.
 
 const DESCRIPTION =
   'Search payable routes: our own, those that sellers listed here, and a third-party catalogue. List yours; it is ' +
   'called once an hour.';
 
-/** Renders `/market`. `isBad`: the search form has a fault, which the page shows. */
+/** `isBad`: the search form has a fault, which the page shows. */
 export async function renderMarket(
   { discovery, market, config }: PageParts,
   query: Readonly<Record<string, unknown>>,
@@ -77,7 +77,7 @@ ${renderSubmit(config.publicOrigin)}`,
 
 type Asked = Readonly<Record<'q' | 'source' | 'maxPriceUsd' | 'limit' | 'offset', string>>;
 
-/** Entries of one page; also the most that a search gives. */
+/** Also the most that a search gives. */
 const PAGE_SIZE = 50;
 const SOURCE_NAMES: Readonly<Record<Entry['source'], string>> = {
   own: 'This service',
@@ -85,7 +85,7 @@ const SOURCE_NAMES: Readonly<Record<Entry['source'], string>> = {
   catalogue: 'Third-party catalogue',
 };
 
-/** Reads the form. An empty field counts as absent. */
+/** An empty field counts as absent. */
 export function readForm(query: Readonly<Record<string, unknown>>): Asked {
   const text = (name: keyof Asked) => {
     const value = [query[name]].flat()[0];
@@ -95,7 +95,7 @@ export function readForm(query: Readonly<Record<string, unknown>>): Asked {
   return { q: text('q'), source: text('source'), maxPriceUsd: text('maxPriceUsd').trim(), limit, offset };
 }
 
-/** The search that the form asks for, checked by the API's rules, or the faults. */
+/** What the form asks for by the API's rules, or its faults. */
 export function readSearch(asked: Asked): SearchParams | readonly ParameterError[] {
   const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ''));
   try {
@@ -135,7 +135,6 @@ autocomplete="off"${price.marks}>${price.note}</p>
 </form>`;
 }
 
-/** Renders one page of the results, the best first. Without a query the cheapest come first. */
 function renderResults({ result, total }: SearchPage, asked: Asked, params: SearchParams, terms: ExampleTerms): Html {
   const { query, results, searched } = result;
   const all = searched.ownRoutes + searched.marketListings + searched.catalogue;
@@ -159,7 +158,6 @@ function renderNothing(words: string, all: number): Html {
 <p><a href="/market">All ${showNumber(all)} payable routes</a></p>`;
 }
 
-/** Links to the pages before and after this one; nothing when there is one page only. */
 function renderLeafing(asked: Asked, { limit, offset }: SearchParams, total: number): Html | null {
   const link = (to: number, rel: 'prev' | 'next', label: string) => {
     const given = Object.entries({ ...asked, offset: to === 0 ? '' : String(to) }).filter(([, value]) => value !== '');
@@ -189,7 +187,6 @@ ${link === null && renderCall(entry, id, terms)}
 `;
 }
 
-/** How another seller's route is called. Our own routes are in the reference. */
 function renderCall(entry: Entry, id: string, terms: ExampleTerms): Html {
   return html`<details class="call"><summary>How to call it</summary>
 ${callOf(entry, terms).map(({ language, note, code }) =>
@@ -197,7 +194,7 @@ ${callOf(entry, terms).map(({ language, note, code }) =>
 )}</details>`;
 }
 
-/** How another seller's route is asked for its price and bought. No text of the seller ends a quote or is evaluated. */
+/** How another seller's route is priced and bought. No text of the seller ends a quote or is evaluated. */
 export function callOf(entry: Entry, { network, asset }: ExampleTerms): CallExample[] {
   const url = exampleUrl(entry);
   const body = entry.method === 'POST' ? JSON.stringify(exampleBody(entry)) : null;
@@ -214,7 +211,7 @@ export function callOf(entry: Entry, { network, asset }: ExampleTerms): CallExam
   return [asked, { language: 'TypeScript', note: 'pays at most the listed price, with the stock client', code }];
 }
 
-/** The address with the seller's examples of its query. A `{placeholder}` stays for the reader to replace. */
+/** With the seller's examples of its query. A `{placeholder}` stays for the reader to replace. */
 function exampleUrl({ url, params }: Entry): string {
   const query = new URLSearchParams();
   for (const { name, in: place, required, example } of params) {

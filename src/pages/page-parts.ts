@@ -12,9 +12,8 @@ import type { DemoBuyer } from './demo-buyer.ts';
 import type { Document } from './reference-document.ts';
 import type { SiteSettings } from './shell.ts';
 
-// What pages are made of: the dependencies, and the free routes' answers that they show.
+// What pages are made of: their dependencies, and the free answers that they show.
 
-/** The chain as pages describe it: for wallets, and for links to an explorer. */
 export interface PagesNetwork extends NamedChain {
   readonly caip2: string;
   readonly usdc: string;
@@ -35,7 +34,7 @@ export interface PagesDeps<S> {
     readonly seller: string;
     readonly trustedProxies: readonly string[];
   };
-  /** Signs for the buyer of a demo, whom pages on this machine may pay with; null where money is real. */
+  /** The buyer of a demo, whom pages on this machine may pay with; null where money is real. */
   readonly demoBuyer: DemoBuyer | null;
   document(): Promise<Document>;
   readonly catalogue: readonly Endpoint<S>[];
@@ -64,7 +63,6 @@ export interface PagesDeps<S> {
   upstreams(): readonly Outcome[];
 }
 
-/** The data of the charts, which the collector and the probe keep. */
 export interface ChartSource {
   /** Base fees in wei since `from` (Unix seconds), oldest first, in spans of `stepSeconds`. */
   feeSteps(
@@ -75,14 +73,14 @@ export interface ChartSource {
   probes(endpoint: string, sinceMs: number): readonly { readonly atMs: number; readonly latencyMs: number | null }[];
 }
 
-/** What one page gets: `read` in place of the sources. */
+/** `read` stands in place of the sources. */
 export interface PageParts extends Omit<PagesDeps<never>, 'sources' | 'log'> {
   readonly read: ReadAnswer;
-  /** When this process began to serve pages, in Unix milliseconds. */
+  /** When this process began to serve pages. */
   readonly startedAtMs: number;
 }
 
-/** One self-test run. Times in Unix seconds. */
+/** Times in Unix seconds. */
 export interface SelfTestRun {
   readonly at: number;
   readonly ok: boolean;
@@ -92,7 +90,7 @@ export interface SelfTestRun {
   readonly reason: string | null;
 }
 
-/** The parts of free answers that pages show, by path below `/v1`. Each endpoint declares its whole answer. */
+/** The parts of free answers that pages show, by path below `/v1`. */
 export interface Answers {
   readonly '/fees': {
     readonly baseFee: { readonly gwei: string; readonly block: number };
@@ -100,7 +98,6 @@ export interface Answers {
     readonly transferCostUsdc: { readonly erc20: string };
     readonly hours: readonly { readonly minGwei: string; readonly maxGwei: string }[];
   };
-  /** Shown whole, as an example of a free answer. */
   readonly '/fees/estimate': {
     readonly detail?: { readonly priceUsd: string; readonly adds: string } | null;
   };
@@ -128,14 +125,14 @@ export interface Answers {
   };
 }
 
-/** Returns a free route's current answer. Null when the route fails, so that a page can show the rest. */
+/** Null when the route fails, so that a page can show the rest. */
 type ReadAnswer = <P extends keyof Answers>(path: P) => Promise<Answers[P] | null>;
 
 type AnswersDeps<S> = Pick<PagesDeps<S>, 'catalogue' | 'sources' | 'log'> & {
   readonly config: Pick<PagesDeps<S>['config'], 'handlerTimeoutMs'>;
 };
 
-/** Runs free endpoints for pages, with default parameters. So a page and the API show the same data. */
+/** Runs free endpoints with default parameters, so that a page and the API show the same data. */
 export function createReadAnswer<S>({ config, catalogue, sources, log }: AnswersDeps<S>): ReadAnswer {
   const context = { sources, timeoutMs: config.handlerTimeoutMs, signal: new AbortController().signal };
   return async (path) => {

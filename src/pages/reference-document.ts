@@ -2,7 +2,7 @@ import { followReference } from '../lib/untrusted.ts';
 
 // The OpenAPI document as the reference shows it: operations with their parameters, answers and examples.
 
-/** A parameter of an operation, with an example that the operation accepts; empty where an optional one has none. */
+/** `example`: one that the operation accepts; empty where an optional parameter has none. */
 export interface Param {
   readonly name: string;
   readonly place: 'path' | 'query';
@@ -17,11 +17,11 @@ export interface Answer {
   readonly status: string;
   readonly text: string;
   readonly fields: readonly Field[];
-  /** JSON; null when the document has no example. */
+  /** JSON; null without one in the document. */
   readonly example: string | null;
 }
 
-/** One member of an answer. `name` is a path: `records.A[].ttl`. */
+/** `name` is a path: `records.A[].ttl`. */
 interface Field {
   readonly name: string;
   readonly type: string;
@@ -38,7 +38,7 @@ export interface Operation {
   /** Decimal USD; null for a free operation. */
   readonly priceUsd: string | null;
   readonly params: readonly Param[];
-  /** An example of the JSON body; null when the operation takes none. */
+  /** An example in JSON; null when the operation takes none. */
   readonly body: string | null;
   readonly answers: readonly Answer[];
 }
@@ -97,10 +97,10 @@ interface Schema {
   readonly examples?: readonly unknown[];
 }
 
-/** Follows a reference within the document. One that leads nowhere gives an empty object. */
+/** A reference that leads nowhere gives an empty object. */
 type Resolve = <T extends object>(part: T) => T;
 
-/** Reads every operation, in the document's order. */
+/** In the document's order. */
 export function readDocument(document: Document): Operation[] {
   const resolve: Resolve = <T extends object>(part: T): T => (followReference(document, part) ?? {}) as T;
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -163,12 +163,12 @@ function readAnswer(
   };
 }
 
-/** Members of members that are shown. Answers nest no deeper. */
+/** Answers nest no deeper. */
 const MAX_DEPTH = 4;
-/** More values than this make a type unreadable. */
+/** With more values a type is unreadable. */
 const MAX_VALUES = 8;
 
-/** The members of an answer, those of nested objects and lists included, in the schema's order. */
+/** Those of nested objects and lists included, in the schema's order. */
 function membersOf(given: Schema, prefix: string, depth: number, resolve: Resolve): Field[] {
   const schema = formOf(given, resolve);
   if (depth > MAX_DEPTH) return [];
@@ -181,7 +181,7 @@ function membersOf(given: Schema, prefix: string, depth: number, resolve: Resolv
   });
 }
 
-/** Of alternatives, the one that has members: the others are null. */
+/** Of alternatives the one with members: the others are null. */
 function formOf(given: Schema, resolve: Resolve): Schema {
   const schema = resolve(given);
   const forms = (schema.anyOf ?? schema.oneOf ?? []).map((form) => formOf(form, resolve));
@@ -199,12 +199,12 @@ function typeOf(given: Schema, resolve: Resolve): string {
   return [schema.type ?? 'any'].flat().join(' or ');
 }
 
-/** The document's own example of a body, or one made of its members' examples. */
+/** The document's own, or one made of its members' examples. */
 function bodyExample({ example, examples = {}, schema = {} }: Content[string], resolve: Resolve): unknown {
   return example ?? Object.values(examples)[0]?.value ?? exampleOf(resolve(schema), resolve);
 }
 
-/** An example of a value: the schema's own, or one that is made of the examples of its required members. */
+/** The schema's own, or one made of its required members' examples. */
 function exampleOf(schema: Schema, resolve: Resolve): unknown {
   const own = schema.example ?? schema.examples?.[0] ?? schema.const ?? schema.default ?? schema.enum?.[0];
   if (own !== undefined) return own;

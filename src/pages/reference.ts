@@ -9,10 +9,7 @@ import { type Answer, type Document, type Operation, type Param, readDocument } 
 import { encodePage, mountPage } from './send.ts';
 import { renderPage, type SiteSettings, siteOf } from './shell.ts';
 
-// `/docs`, the reference, drawn on the server from the OpenAPI document:
-// 1. it is made once; a search without scripts makes a page of its words;
-// 2. an operation is a form, code in three languages and its answers;
-// 3. notes say what holds for every route.
+// `/docs`, the reference, drawn on the server from the OpenAPI document.
 
 interface ReferenceDeps {
   readonly config: SiteSettings & {
@@ -20,13 +17,13 @@ interface ReferenceDeps {
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
   };
-  /** Null: there is no demo, and readers pay with their own wallets. */
+  /** Null: readers pay with their own wallets. */
   readonly demoBuyer: DemoBuyer | null;
-  /** The OpenAPI document, made at the first request. */
+  /** Made at the first request. */
   document(): Promise<Document>;
 }
 
-/** Mounts `/docs`. The whole page is made and compressed once, a page for a search at each request. */
+/** The whole page is made and compressed once, a page for a search at each request. */
 export function mountReference(app: FastifyInstance, deps: ReferenceDeps): void {
   let made: Promise<{ operations: readonly Operation[]; whole: Encodable }> | null = null;
   const make = async () => {
@@ -45,7 +42,7 @@ export function mountReference(app: FastifyInstance, deps: ReferenceDeps): void 
 }
 
 const HTML_TYPE = 'text/html; charset=utf-8';
-/** Characters of a search. Longer ones are cut. */
+/** Characters; a longer search is cut. */
 const MAX_ASKED = 100;
 
 function askedIn({ query }: FastifyRequest): string {
@@ -109,7 +106,6 @@ function isAskedFor(operation: Operation, words: readonly string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-/** Method, path, texts and parameters of an operation, and `free` where nothing is paid, in lower case. */
 function searchedText({ method, path, title, text, params, priceUsd }: Operation): string {
   const cost = priceUsd === null ? ['free'] : [];
   return [method, path, title, text, ...params.map(({ name }) => name), ...cost].join(' ').toLowerCase();
@@ -117,7 +113,6 @@ function searchedText({ method, path, title, text, params, priceUsd }: Operation
 
 type Network = ReferenceDeps['config']['network'];
 
-/** Where the money for a payment comes from, in one sentence. */
 function renderMoney({ name, isPlayMoney, getUsdcUrl }: Network, hasDemoBuyer: boolean): Html | null {
   if (isPlayMoney)
     return html`<p id="money">The money is play money: ${
@@ -128,7 +123,7 @@ function renderMoney({ name, isPlayMoney, getUsdcUrl }: Network, hasDemoBuyer: b
   return html`<p id="money">A wallet pays with USDC on ${name}: ${link}.</p>`;
 }
 
-/** The chain as EIP-3085 gives it to a wallet. An RPC URL of the operator's own may hold a key, so it is never here. */
+/** As EIP-3085 gives it to a wallet. An RPC URL of the operator's own may hold a key, so it is never here. */
 function chainForWallets({ chainId, name, walletRpcUrls, explorerUrl }: Network): Html | null {
   if (walletRpcUrls.length === 0) return null;
   const chain = {
@@ -175,11 +170,9 @@ const SOLD_ELSEWHERE = /^\/v1\/(lightning|mpp)\//;
 
 interface RenderContext {
   readonly terms: ExampleTerms;
-  /** The operation under `/v1/paid` that answers as one under `/v1/lightning` or `/v1/mpp`; null for any other. */
   twinOf(operation: Operation): Operation | null;
 }
 
-/** Renders one operation: folded, a line with its path and price; opened, its form, code and answers. */
 function renderOperation(operation: Operation, context: RenderContext): Html {
   const { id, method, path, title, text, priceUsd } = operation;
   return html`<details class="op" id="${id}" data-find="${searchedText(operation)}">
@@ -200,7 +193,7 @@ ${renderAnswers(operation, context)}
 `;
 }
 
-/** A form. Without scripts it works for a GET without path parameters: the browser opens the answer, or the 402. */
+/** Works without scripts for a GET without path parameters: the browser opens the answer, or the 402. */
 function renderForm({ id, method, path, priceUsd, params, body }: Operation): Html {
   const isPlain = method === 'GET' && !path.includes('{');
   const price = priceUsd !== null && html` data-price="${priceUsd}"`;
@@ -267,7 +260,6 @@ ${renderHeads(['Field', 'Type', 'Meaning'])}
 ${code !== null && renderCode({ id: `${id}-answer-${status}`, title: 'Example', note: 'an answer', code, level: 5 })}`;
 }
 
-/** Renders what holds for every route: how a payment is made, how long it may be valid, what errors say. */
 function renderNotes({ hasGateway }: { readonly hasGateway: boolean }): Html {
   return html`<section class="group" id="notes" aria-labelledby="notes-title">
 <h2 id="notes-title">Paying and errors</h2>

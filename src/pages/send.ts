@@ -6,15 +6,15 @@ import { type Encoded, encode, encodeWhenAsked, sendEncoded } from '../http/answ
 import type { Clock } from '../lib/clock.ts';
 import { findAsset } from './shell.ts';
 
-// How pages and their files are sent: each with the headers that protect it, pages kept for a second, files for long.
+// How pages and their files are sent: with headers that protect them; pages are kept for a second, files for long.
 
 const METHODS = ['GET', 'HEAD'];
 const HTML_TYPE = 'text/html; charset=utf-8';
 
-/** A page that is the same for all readers is sent again for this long: they cost one page a second. */
+/** How long a page that is the same for all readers is kept. */
 const KEEP_MS = 1000;
 
-/** Makes a page at most once per second, and one at a time. After a failure the next request tries again. */
+/** Makes one page at a time. After a failure the next request tries again. */
 export function keepPage(clock: Clock, make: () => Promise<string>): () => Promise<Encoded> {
   let kept: { readonly until: number; readonly page: Promise<Encoded> } | null = null;
   return () => {
@@ -30,13 +30,12 @@ export function keepPage(clock: Clock, make: () => Promise<string>): () => Promi
   };
 }
 
-/** Sends a page that depends on this request alone and is another document for programs. */
+/** A page that depends on this request alone, and is another document for programs. */
 export function sendOnce(reply: FastifyReply, page: string): FastifyReply {
   const headers = { 'content-type': HTML_TYPE, 'cache-control': 'no-store', vary: 'accept' };
   return reply.headers({ ...PAGE_HEADERS, ...headers }).send(page);
 }
 
-/** Encodes a page once, to be sent many times. */
 export function encodePage(text: string): Encoded {
   return encode(text, HTML_TYPE);
 }
@@ -44,7 +43,7 @@ export function encodePage(text: string): Encoded {
 /** Caches may keep a page but must revalidate it; the answer is then often 304. */
 const ASK_AGAIN = 'no-cache';
 
-/** Mounts a page for GET and HEAD. `make` may set a status. Its error is answered with a problem, as on any route. */
+/** For GET and HEAD. `make` may set a status. Its error is answered with a problem, as on any route. */
 export function mountPage(
   app: FastifyInstance,
   url: string,
@@ -73,10 +72,9 @@ function queryOf(target: string): string {
   return at < 0 ? '' : target.slice(at);
 }
 
-/** One year, the longest time that caches use. An asset's path names its version. */
+/** One year, the longest that caches use: an asset's path names its version. */
 const FOREVER = 'public, max-age=31536000, immutable';
 
-/** Mounts every asset of the pages. */
 export function mountAssets(app: FastifyInstance): void {
   app.route<{ Params: { file: string } }>({
     method: METHODS,
@@ -91,7 +89,7 @@ export function mountAssets(app: FastifyInstance): void {
 }
 
 const FOLDER = join(import.meta.dirname, 'assets');
-/** A day, in seconds: these files have no version in their names. */
+/** A day: these files have no version in their names. */
 const CACHE = 'public, max-age=86400';
 
 /** Crawlers may read pages and documents. A priced route would make an answer or an invoice for them. */
@@ -104,7 +102,7 @@ Disallow: /facilitator/
 Disallow: /mcp
 `;
 
-/** Mounts the files that browsers, crawlers and link previews ask for by name. */
+/** The files that browsers, crawlers and link previews ask for by name. */
 export function mountSiteFiles(app: FastifyInstance): void {
   const files: readonly [url: string, bytes: Buffer, contentType: string][] = [
     ['/favicon.ico', readFileSync(join(FOLDER, 'favicon.ico')), 'image/x-icon'],
@@ -125,9 +123,8 @@ export function mountSiteFiles(app: FastifyInstance): void {
 }
 
 /**
- * The content security policy of our pages: own scripts, styles and images, and requests to the own origin. No inline
- * script or style is allowed, so a third party's text could run nothing even if it became markup. Charts set styles
- * through the DOM, which the policy does not cover.
+ * No inline script or style is allowed, so a third party's text could run nothing even if it became markup. Charts set
+ * styles through the DOM, which the policy does not cover.
  */
 const POLICY = [
   "default-src 'none'",
@@ -140,7 +137,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The headers of every page and asset, besides those of every answer. */
+/** Of every page and asset, besides those of every answer. */
 const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': POLICY,
   // Other sites do not learn which page a reader came from.

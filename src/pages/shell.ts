@@ -5,24 +5,23 @@ import { type Encodable, type Encoded, encodeWhenAsked } from '../http/answers.t
 import type { NamedChain } from '../lib/service.ts';
 import { type Html, html, markupOf } from './html.ts';
 
-// The frame that all pages share, and the assets that it names: each path has a hash of its bytes.
+// The frame of all pages, and the assets that it names: each path has a hash of its bytes.
 
 interface Page {
   readonly site: Site;
   /** Without the service's name. */
   readonly title: string;
-  /** The page's path, which marks its link in the navigation. */
+  /** Marks its link in the navigation. */
   readonly path: string;
   readonly body: Html;
-  /** One sentence for search engines, and for those who link to the page. */
+  /** For search engines, and for those who link to the page. */
   readonly description?: string;
-  /** Names of assets, in the order in which they run after the page was parsed. */
+  /** Assets, in the order in which they run after the page was parsed. */
   readonly scripts?: readonly string[];
-  /** Names of assets besides the common `pages.css`. */
+  /** Assets besides the common `pages.css`. */
   readonly styles?: readonly string[];
 }
 
-/** Renders a whole page: the shared frame around `body`. */
 export function renderPage({ site, title, path, body, description, scripts = [], styles = [] }: Page): string {
   const { chain } = site;
   const named = path === '/' ? title : `${title} · percall`;
@@ -56,7 +55,7 @@ ${renderFooter(site)}
   return markupOf(page);
 }
 
-/** Libraries that define a global variable. All other scripts are modules. */
+/** They define a global variable. All other scripts are modules. */
 const PLAIN_SCRIPTS = new Set(['uplot.js']);
 
 function scriptOf(name: string): Html {
@@ -115,14 +114,12 @@ ${contactUrl && html`<li><a href="${contactUrl}" rel="noopener">Contact</a></li>
 
 interface Site {
   readonly chain: NamedChain;
-  /** Scheme, host and port under which readers reach the pages. */
   readonly origin: string;
   readonly sourceUrl: string | null;
   readonly termsUrl: string;
   readonly contactUrl: string | null;
 }
 
-/** The parts of the configuration that say so. */
 export interface SiteSettings {
   readonly publicOrigin: string;
   readonly network: NamedChain;
@@ -130,7 +127,7 @@ export interface SiteSettings {
   readonly site: { readonly sourceUrl: string | null; readonly termsUrl: string | null };
 }
 
-/** What pages say about a service. Without the operator's own terms they link to the service's page. */
+/** Without the operator's own terms, pages link to the service's. */
 export function siteOf({ publicOrigin: origin, network: chain, web, site }: SiteSettings): Site {
   const { sourceUrl, termsUrl } = site;
   return { chain, origin, sourceUrl, termsUrl: termsUrl ?? '/terms', contactUrl: web.contactUrl };
@@ -169,8 +166,8 @@ export async function findAsset(path: string): Promise<Encoded | undefined> {
 }
 
 /**
- * The path of an asset. Throws for an unknown name, so that no page has a dead link. A file is read once, after the
- * scripts that it imports, because it must name their hashes: so a cached script never loads another version of one.
+ * Throws for an unknown name, so that no page has a dead link. Scripts that a file imports are read first, because it
+ * names their hashes: so a cached script never loads another version of one.
  */
 export function assetPath(name: string): string {
   const known = byName.get(name);

@@ -11,7 +11,7 @@ import { renderPage, type SiteSettings, siteOf } from './shell.ts';
 
 // The small pages: the receipt of a payment, the terms, and a browser's 404.
 
-/** Renders the receipt of payments as the ledger knows them. It never says the route, the request or the payer. */
+/** The receipt as the ledger knows it. It never says the route, the request or the payer. */
 export function renderReceipt(config: SiteSettings, id: string, payments: readonly FoundPayment[]): string {
   const code = `curl -s ${quoteShell(`${config.publicOrigin}/v1/payments/${id}`)}\n`;
   const many = payments.length === 1 ? 'What became of the payment' : `What became of the ${payments.length} payments`;
@@ -84,7 +84,7 @@ function linked(transaction: string, explorerUrl: string | null): Html {
   return html`<code>${explorerUrl ? showLink(explorerUrl, transaction) : transaction}</code>`;
 }
 
-/** The proofs of payments. Only a transfer of the token has a transaction in a block. */
+/** Only a transfer of the token has a transaction in a block. */
 function proofInUsdc(payments: readonly FoundPayment[]): Html {
   const settled = payments.filter(({ state }) => state === 'settled');
   const onChain = settled.filter(({ transaction, block }) => transaction?.startsWith('0x') && block !== null);
@@ -111,7 +111,7 @@ that hash in the invoice with the amount:
 <code>printf PREIMAGE | xxd -r -p | sha256sum</code>. Show the preimage only when the answer was delivered: who has it \
 can present the payment.</p>`;
 
-/** Renders `/terms`. Every sentence says what the service does, so that no operator has to write it first. */
+/** Every sentence says what the service does, so that no operator has to write it first. */
 export function renderTerms(config: SiteSettings): string {
   const { contactUrl } = config.web;
   return renderPage({
@@ -156,9 +156,8 @@ never says what it bought, or for whom.</p>`;
 const NOT_FOUND = 404;
 
 /**
- * Answers a browser's 404 with a page, which says that the request cost nothing. So it is made only for a request that
- * presents no payment and whose error says `charged: false`. False otherwise: the caller then answers with a problem
- * document, which says `charged` as it is.
+ * Answers a browser's 404 with a page that says that it cost nothing: only where no payment is presented and the error
+ * says `charged: false`. Otherwise returns false, and the caller answers with a problem document.
  */
 export function createProblemPage(config: SiteSettings) {
   const site = siteOf(config);

@@ -24,10 +24,10 @@ type Health = Answers['/health'] | null;
 type State = Awaited<ReturnType<PageParts['readiness']>>;
 type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
 
-/** For this long after a start, what was not read yet is no fault. The first readings take seconds. */
+/** So long after a start, what was not read yet is no fault: the first readings take seconds. */
 const STARTING_MS = 60_000;
 
-/** Renders `/status`. A part that gives no answer is shown as not known. */
+/** A part that gives no answer is shown as not known. */
 export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
   const [health, rpc, selfTest, state, settled, facilitator] = await Promise.all([
     parts.read('/health'),
@@ -77,10 +77,9 @@ function live(id: string, content: Html | null): Html {
   return html`<div id="${id}" data-live>${content}</div>`;
 }
 
-/** The page waits this long for the checks. */
 const TIMEOUT_MS = 3000;
 
-/** The state of each part; null when that took too long. */
+/** Null when that took longer than `TIMEOUT_MS`. */
 async function readinessOf({ readiness, clock }: PageParts): Promise<State | null> {
   const over = new AbortController();
   const late = clock.sleep(TIMEOUT_MS, over.signal).then(
@@ -90,7 +89,6 @@ async function readinessOf({ readiness, clock }: PageParts): Promise<State | nul
   return Promise.race([readiness(), late]).finally(() => over.abort());
 }
 
-/** States the verdict in words; the colour repeats it. */
 function renderVerdict(state: State | null, health: Health, isStarting: boolean): Html {
   const isUnread = isStarting && health?.freshness.head == null;
   const needed = state?.failing ?? [];
@@ -131,7 +129,7 @@ function countWays(count: number): string {
   return count === 1 ? 'One way to pay does' : `${count} ways to pay do`;
 }
 
-/** The checks' names for people. A check that is not listed here keeps its own. */
+/** A check that is not listed here keeps its own name. */
 const PART_NAMES: Readonly<Record<string, string>> = {
   ledger: 'Ledger of payments',
   usdc: 'USDC contract',
@@ -155,7 +153,7 @@ function wordFor(name: string, words: Readonly<Record<string, string>>): string 
   return Object.hasOwn(words, name) ? words[name] : undefined;
 }
 
-/** Renders today's payments by rail, and the facilitator's claims. `sums` is null when the ledger did not answer. */
+/** `sums`: today's; null when the ledger did not answer. */
 function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator | null): Html {
   return html`<table>
 <caption>Since midnight UTC; the self-test’s purchases count</caption>
@@ -205,7 +203,6 @@ function behindText(readings: NonNullable<Health>['readings'] | undefined): Html
   return html`${showMeasure(lagBlocks, 'blocks')}, ${showMeasure(lagSeconds, 's')}`;
 }
 
-/** Renders every part that payments need: whether it works, when it last did and did not, and what it says. */
 function renderRails(checks: State['checks'] | null, { outcomeOf }: PageParts['readiness'], isStarting: boolean): Html {
   if (checks === null) return html`<p>${UNKNOWN}</p>`;
   return renderCards(
@@ -224,12 +221,11 @@ function renderRails(checks: State['checks'] | null, { outcomeOf }: PageParts['r
   );
 }
 
-/** The page has a section of its own for what is collected. */
+/** These have a section of their own. */
 const SHOWN_ELSEWHERE = new Set(['collector']);
 
 const STATES = { good: 'no fault', starting: 'starting', bad: 'fault' } as const;
 
-/** Two cells: when something worked last, and when it failed last. */
 function renderTimes(outcome: Pick<Outcome, 'okAtMs' | 'failedAtMs'> | null): Html {
   return html`<td data-label="Last success (UTC)">${timeOf(outcome?.okAtMs)}</td>\
 <td data-label="Last failure (UTC)">${timeOf(outcome?.failedAtMs)}</td>`;
@@ -241,10 +237,9 @@ function timeOf(atMs: number | null | undefined): Html {
     : showTime(Math.floor(atMs / 1000));
 }
 
-/** How old a probe of an RPC endpoint may be to count here, in milliseconds. */
+/** The greatest age of a probe of an RPC endpoint that counts here. */
 const PROBES_MS = 900_000;
 
-/** Renders a row for each provider of the chain and each public source, as this process has seen it. */
 function renderSources(
   { charts, clock, upstreams }: Pick<PageParts, 'charts' | 'clock' | 'upstreams'>,
   rpc: Answers['/rpc'] | null,
@@ -288,7 +283,7 @@ function outcomeOf(
   };
 }
 
-/** What the sources' names stand for. A source that is not listed here keeps its own. */
+/** A source that is not listed here keeps its own name. */
 const SOURCE_NAMES: Readonly<Record<string, string>> = {
   npm: 'npm: packages',
   'npm-downloads': 'npm: downloads',
