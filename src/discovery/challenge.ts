@@ -3,12 +3,9 @@ import { formatUnits } from '../lib/units.ts';
 import { own } from '../lib/untrusted.ts';
 import { isObject } from './entry.ts';
 
-// How a seller's route is paid, from its untrusted 402:
-// 1. `readChallenge` takes the challenge from the answer, as a stock client would;
-// 2. `readOffer` leaves out the entries that such a client could not pay;
-// 3. `readAccepts` reads the terms on our chain from the rest, and from the entries of a catalogue too.
+// How a seller's route is paid, from its untrusted 402: `readChallenge` reads it as a stock client would, `readOffer`
+// leaves out what such a client could not pay, and `readAccepts` reads the terms on our chain, a catalogue's too.
 
-/** A 402's terms as received: untrusted. */
 export interface Challenge {
   readonly version: 1 | 2;
   readonly accepts: readonly unknown[];
@@ -21,19 +18,18 @@ interface ChallengeAnswer {
   read(maxBytes: number): Promise<Buffer>;
 }
 
-/** In what a seller's route must be payable to be listed. */
 export interface Payable {
-  /** CAIP-2. */
+  /** A CAIP-2 name. */
   readonly network: string;
   readonly usdc: string;
 }
 
-/** The ways to pay a seller, from all entries of `accepts`. */
+/** From all entries of `accepts`. */
 export interface Terms {
   readonly rail: 'direct' | 'gateway';
   readonly priceUsd: string;
   readonly payTo: string;
-  /** The price on our chain without the gateway. Null when the seller takes no gateway, or nothing else there. */
+  /** The price on our chain without the gateway. Null without the gateway, or when it is the only way there. */
   readonly plainPriceUsd: string | null;
   readonly networks: string[];
   readonly plainNetworks: string[];
@@ -51,7 +47,7 @@ const BAD_HEADER = 'its PAYMENT-REQUIRED header is no base64 JSON of x402 versio
 const NO_HEADER = 'its 402 has version 2 of x402 in the body alone; clients look for it in the PAYMENT-REQUIRED header';
 const NEITHER = 'its 402 has neither a PAYMENT-REQUIRED header (x402 version 2) nor a JSON body of x402 version 1';
 
-/** Reads version 2 from the PAYMENT-REQUIRED header, version 1 from the body. Throws `unreadable_challenge`. */
+/** Version 2 from the header, version 1 from the body. Throws `unreadable_challenge`. */
 export async function readChallenge({ headers, read }: ChallengeAnswer): Promise<Challenge> {
   const header = headers['payment-required'];
   if (header !== undefined) return challengeOf(BASE64.test(header) ? decode(header) : null, 2, BAD_HEADER);
@@ -77,7 +73,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** The terms of a challenge on our chain. Throws `not_payable_here` without an `exact` entry in USDC there. */
+/** The terms on our chain. Throws `not_payable_here` without an `exact` entry in USDC there. */
 export function readOffer({ version, accepts }: Challenge, payable: Payable): Terms {
   const sound = accepts.filter((entry) => own(entry, 'network') !== payable.network || isPayable(entry, version));
   const offer = readAccepts(version === 1 ? sound.map(withoutAmount) : sound, payable);
@@ -108,12 +104,11 @@ function isPlain(method: unknown, isNamed: boolean): boolean {
   return method === 'permit2' || (method === 'eip3009' && isNamed);
 }
 
-/** False for an object: its own `toString` may be anything. */
+/** An object is none: its own `toString` may be anything. */
 function isText(value: unknown, form: RegExp): boolean {
   return typeof value === 'string' && form.test(value);
 }
 
-/** For version 1, whose clients pay `maxAmountRequired`. */
 function withoutAmount(entry: unknown): unknown {
   return isObject(entry) ? { ...entry, amount: undefined } : entry;
 }
@@ -131,11 +126,11 @@ const NETWORK = /^[A-Za-z0-9][\w:.-]{0,63}$/;
 interface Offer {
   readonly network: string;
   readonly isGateway: boolean;
-  /** Null when the entry is not payable in our USDC on our chain. */
+  /** Null: it is not payable in USDC on our chain. */
   readonly ours: { readonly units: bigint; readonly payTo: string } | null;
 }
 
-/** Reads `accepts` of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
+/** Of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
 export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
   if (!Array.isArray(accepts)) return null;
   const offers = accepts.slice(0, MAX_ACCEPTS).flatMap((accept) => offerIn(accept, payable) ?? []);
@@ -168,7 +163,7 @@ function isGatewayExtra(extra: unknown): boolean {
   return own(extra, 'name') === GATEWAY;
 }
 
-/** An amount in base units of USDC, and who gets it. No price has more than fifteen digits. */
+/** Base units of USDC, and who gets them. No price has more than fifteen digits. */
 function readAmount(accept: unknown, usdc: string): Offer['ours'] {
   const amount = own(accept, 'amount') ?? own(accept, 'maxAmountRequired');
   const [asset, payTo] = [own(accept, 'asset'), own(accept, 'payTo')];
@@ -186,7 +181,7 @@ function cheapest(offers: readonly Offer[]): NonNullable<Offer['ours']> | null {
   );
 }
 
-/** Why a URL is not listed, or why a listed route failed its hourly call. The codes are stable. */
+/** Why a URL is not listed, or a listed route failed its call. The codes are stable. */
 type RefusalCode = 'https_only' | 'own_origin' | 'no_402' | 'unreadable_challenge' | 'not_payable_here';
 
 /** 400; `detail` tells the seller what to change. */

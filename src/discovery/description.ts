@@ -13,13 +13,10 @@ import {
   TEXT_LIMITS,
 } from './entry.ts';
 
-// What documents say about a seller's route, as plain text of limited length. All of them are untrusted:
-// 1. the 402 of the route itself (`describeChallenge`);
-// 2. the OpenAPI document of its origin (`describeOpenApi`);
-// 3. the /.well-known/x402 of its origin (`describeWellKnown`).
-// All three read a route's input with `describeInput`; the catalogue reads it with `readParams` and `readBody`.
+// What untrusted documents say about a seller's route, as plain text of limited length: its 402 (`describeChallenge`),
+// and its origin's OpenAPI document (`describeOpenApi`) and /.well-known/x402 (`describeWellKnown`).
 
-/** What one document says. Empty text, null and no parameters mean that it says nothing. */
+/** Empty text, null and no parameters mean that the document says nothing. */
 export interface Description {
   readonly name: string;
   readonly label: string;
@@ -42,7 +39,7 @@ export const NO_DESCRIPTION: Description = {
   method: null,
 };
 
-/** Joins descriptions. Each member comes from the first description that has it. */
+/** Each member comes from the first description that has it. */
 export function joinDescriptions(...descriptions: readonly Description[]): Description {
   const text = (key: 'name' | 'label' | 'description' | 'category' | 'keywords') =>
     descriptions.map((one) => one[key]).find((words) => words !== '') ?? '';
@@ -60,12 +57,11 @@ export function joinDescriptions(...descriptions: readonly Description[]): Descr
   };
 }
 
-/** Whether no further document is needed. */
 export function isComplete({ name, description, params }: Description): boolean {
   return name !== '' && description !== '' && params.length > 0;
 }
 
-/** What a 402 says of its route: version 2 in `resource` and the bazaar extension, version 1 in its `accepts`. */
+/** Version 2 describes in `resource` and the bazaar extension, version 1 in its `accepts`. */
 export function describeChallenge(challenge: Challenge, url: URL, answered: Entry['method']): Description {
   const describe = challenge.version === 2 ? describeV2 : describeV1;
   return describe(challenge.whole, url, answered);
@@ -83,7 +79,6 @@ function describeV2(whole: unknown, url: URL, answered: Entry['method']): Descri
   const tags = readTags(own(resource, 'tags'));
   const output = own(info, 'output');
   return {
-    // The protocol names the service, not the route.
     name: '',
     label: plainText(own(resource, 'serviceName'), TEXT_LIMITS.label),
     description: plainText(own(resource, 'description'), TEXT_LIMITS.description),
@@ -105,7 +100,6 @@ function describeV1(whole: unknown, url: URL, answered: Entry['method']): Descri
     label: '',
     description: plainText(own(entry, 'description'), TEXT_LIMITS.description),
     category: plainText(own(input, 'category'), TEXT_LIMITS.category),
-    // Without a group the input holds only the method.
     ...describeInput(hasGroup(input) ? input : undefined, method ?? answered, url),
     keywords: keywordsOf([], own(schema, 'output')),
     method,
@@ -116,12 +110,12 @@ function hasGroup(input: unknown): boolean {
   return ['queryParams', 'bodyFields', 'bodyParams', 'pathParams', 'body', 'properties'].some((key) => own(input, key));
 }
 
-/** Paths that are searched. A large service describes hundreds in one file. */
+/** A large service describes hundreds in one file. */
 const MAX_PATHS = 2000;
 const MAX_DOCUMENT_PARAMS = 50;
 const MAX_SERVERS = 10;
 
-/** What an OpenAPI document (3.x, JSON) says about a route; NO_DESCRIPTION when it does not have the route. */
+/** OpenAPI 3.x in JSON; NO_DESCRIPTION when it does not have the route. */
 export function describeOpenApi(document: unknown, url: URL, answered: Entry['method']): Description {
   const found = findOperation(document, url, answered);
   if (!found) return NO_DESCRIPTION;
@@ -148,7 +142,7 @@ export function describeOpenApi(document: unknown, url: URL, answered: Entry['me
   };
 }
 
-/** Finds a route's operation. An equal path precedes a template that matches, the method that answered the other. */
+/** An equal path precedes a template that matches, the method that answered the other. */
 function findOperation(document: unknown, url: URL, answered: Entry['method']) {
   const prefixes = ['', ...listOf(own(document, 'servers')).slice(0, MAX_SERVERS).map(prefixOf)];
   const asked = trimmed(decodeBraces(url.pathname));
@@ -164,7 +158,7 @@ function findOperation(document: unknown, url: URL, answered: Entry['method']) {
   return method === undefined ? null : { item, operation: own(item, method.toLowerCase()), method };
 }
 
-/** A server entry's path, which precedes the document's paths. Its host is ignored: the route's own host answered. */
+/** The path precedes the document's. The host is ignored: the route's own host answered. */
 function prefixOf(server: unknown): string {
   const url = URL.parse(String(own(server, 'url')), 'https://server.invalid');
   return url === null ? '' : trimmed(url.pathname);
@@ -179,7 +173,7 @@ function trimmed(path: string): string {
   return path.replace(/\/+$/, '');
 }
 
-/** OpenAPI's list of parameters as a group. An operation's parameters take precedence over its path's. */
+/** An operation's parameters take precedence over its path's. */
 function parametersIn(document: unknown, parameters: readonly unknown[], place: string): object | undefined {
   const here = parameters.filter((given) => own(given, 'in') === place && typeof own(given, 'name') === 'string');
   const members = here.slice(0, MAX_DOCUMENT_PARAMS).map((given): [string, object] => {
@@ -205,7 +199,6 @@ function followMembers(document: unknown, given: unknown): object {
 function answerOf(document: unknown, operation: unknown): unknown {
   const content = jsonContent(follow(document, own(own(operation, 'responses'), '200')));
   const schema = follow(document, own(content, 'schema'));
-  // Names alone, because the descriptions of a schema's members are no part of an answer.
   const properties = own(schema, 'properties');
   return isObject(properties)
     ? Object.fromEntries(Object.keys(properties).map((name) => [name, null]))
@@ -216,12 +209,12 @@ function jsonContent(holder: unknown): unknown {
   return own(own(holder, 'content'), 'application/json');
 }
 
-/** The names of the list of routes and of an item's address. Several drafts exist, none final: all are read. */
+/** Several drafts exist, none final: all are read. */
 const LISTS = ['items', 'resources', 'endpoints', 'routes'];
 const ADDRESSES = ['resource', 'url', 'path'];
 const MAX_ITEMS = 2000;
 
-/** What a /.well-known/x402 says about a route; NO_DESCRIPTION when no item has the route's address. */
+/** NO_DESCRIPTION when no item has the route's address. */
 export function describeWellKnown(document: unknown, url: URL, answered: Entry['method']): Description {
   const items = LISTS.flatMap((name) => listOf(own(document, name))).slice(0, MAX_ITEMS);
   const place = placeOf(url.href);
@@ -249,7 +242,7 @@ export function describeWellKnown(document: unknown, url: URL, answered: Entry['
   };
 }
 
-/** An item's address in the form of `placeOf`. A bare path belongs to the document's origin. */
+/** In the form of `placeOf`. A bare path belongs to the document's origin. */
 function addressOf(item: unknown, url: URL): string | null {
   const given = ADDRESSES.map((name) => own(item, name)).find((value) => typeof value === 'string');
   if (typeof given !== 'string') return null;
@@ -257,7 +250,6 @@ function addressOf(item: unknown, url: URL): string | null {
   return listed === null ? null : placeOf(listed.url);
 }
 
-/** A list of named parameters as a schema. Without a list, `input`. */
 function inputOf(list: unknown, input: unknown): unknown {
   const named = listOf(list).filter((one) => typeof own(one, 'name') === 'string');
   if (named.length === 0) return isObject(list) ? list : input;
@@ -277,7 +269,7 @@ function schemaOf(parameter: unknown): object {
   return { ...(isObject(schema) ? schema : {}), ...members };
 }
 
-/** GET or POST; null for any other, because our entries cannot express its call. */
+/** Null for another than GET and POST: our entries cannot express its call. */
 export function methodOf(value: unknown): Entry['method'] | null {
   const word = typeof value === 'string' ? value.toUpperCase() : '';
   return word === 'GET' || word === 'POST' ? word : null;
@@ -288,7 +280,6 @@ function describeInput(input: unknown, method: Entry['method'], url: URL): Pick<
   return { params, body: readBody(input, params) };
 }
 
-/** Joins a group's JSON Schema and its example: each member that either names, with its example. */
 function groupOf(schema: unknown, example: unknown): object | undefined {
   const [described, shown] = [own(schema, 'properties'), example].map((one) => (isObject(one) ? one : {}));
   const named = new Set([...Object.keys(described ?? {}), ...Object.keys(shown ?? {})]);
@@ -307,7 +298,7 @@ type Json = Param['example'];
 
 const MAX_PARAMS = 20;
 const MAX_DESCRIPTION = 200;
-/** Characters of a parameter's example as JSON; below, of a whole body's. */
+/** Characters as JSON of a parameter's example, and of a whole body's. */
 const MAX_EXAMPLE = 300;
 const MAX_BODY = 2000;
 const MAX_TEXT = 200;
@@ -317,7 +308,7 @@ const MAX_DEPTH = 5;
 const NAME = /^[A-Za-z0-9_$][\w$.:[\]-]{0,63}$/;
 const TYPES = new Set(['string', 'integer', 'number', 'boolean', 'array', 'object']);
 
-/** The names of the groups of a request's parts in x402 v1, Bazaar and Circle's catalogue. */
+/** Of x402 v1, Bazaar and Circle's catalogue. */
 const GROUPS = [
   { keys: ['pathParams'], in: 'path' },
   { keys: ['queryParams'], in: 'query' },
@@ -325,8 +316,8 @@ const GROUPS = [
 ] as const;
 
 /**
- * Reads parameters from a JSON Schema of an object, or from groups such as `queryParams`; the URL's {placeholders} are
- * always among them. A parameter outside of groups belongs to the query of a GET or to the body of a POST.
+ * Reads a JSON Schema of an object, or groups such as `queryParams`, and always the URL's {placeholders}. A parameter
+ * outside of groups belongs to the query of a GET or to the body of a POST.
  */
 export function readParams(input: unknown, method: 'GET' | 'POST', url: string): Param[] {
   const found = new Map<string, Param>();
@@ -373,7 +364,7 @@ function typeOf(type: unknown): string {
   return typeof named === 'string' && TYPES.has(named) ? named : 'any';
 }
 
-/** An example body of a POST: the seller's own, or one of its fields' examples. Null when there is none. */
+/** The seller's own example, or one of its fields' examples. Null when there is none. */
 export function readBody(input: unknown, params: readonly Param[]): Json {
   const example = own(input, 'example') ?? own(own(input, 'body'), 'example');
   if (isObject(example)) return cleanJson(example, MAX_BODY);
@@ -381,7 +372,7 @@ export function readBody(input: unknown, params: readonly Param[]): Json {
   return fields.length === 0 ? null : Object.fromEntries(fields.map((param) => [param.name, param.example]));
 }
 
-/** JSON with plain texts and limited depth, members and length. Null when it is too large. */
+/** Plain texts, and limited depth, members and length. Null when it is too large. */
 function cleanJson(value: unknown, max: number): Json {
   const cleaned = clean(value, 0);
   return JSON.stringify(cleaned).length <= max ? cleaned : null;

@@ -10,26 +10,21 @@ import {
   takeSnapshot,
 } from './search.ts';
 
-// The running search over our own routes, the market and the third-party catalogue:
-// 1. `createDiscovery` indexes what the three list, in memory, and answers searches from that index;
-// 2. a change of the market or the catalogue builds a new index while the old one serves;
-// 3. `createCatalogueJob` reads the catalogue about once an hour, or loads what another process read.
+// The running search over our own routes, the market and the third-party catalogue, in memory. A change builds a new
+// index while the old one serves. `createCatalogueJob` reads the catalogue about once an hour, or loads a stored copy.
 
 interface DiscoveryOptions {
   readonly own: readonly Listing[];
   readonly market: MarketListings;
   readonly catalogue: Catalogue;
-  /** Whether this process reads the catalogue now. Otherwise it loads what another process stored. */
+  /** Otherwise this process loads what another one stored. */
   readsCatalogue(): boolean;
-  /** CAIP-2 of the settlement chain. */
   readonly network: string;
-  /** Whether our own routes can be sold now. Asked in the background. */
   isReady(): Promise<boolean>;
   readonly clock: Clock;
   readonly log: { error(fields: object, message: string): void };
 }
 
-/** The market's listings as the search sees them, in memory. */
 export interface MarketListings {
   /** Changes when a listing comes, goes or changes its text, but not when it goes offline. */
   version(): number;
@@ -38,18 +33,17 @@ export interface MarketListings {
 }
 
 export interface Discovery {
-  /** Answers from memory. Asks no other host. */
   search(params: SearchParams): Promise<SearchResult>;
-  /** Also has the number of all matching entries, so that a reader can leaf through them. */
+  /** Also has the number of all matching entries. */
   searchPage(params: SearchParams): Promise<SearchPage>;
-  /** Resolves when searches see what the sources list now. Cheap when nothing has changed; never rejects. */
+  /** Resolves when searches see what the sources list now. Never rejects. */
   refresh(): Promise<void>;
-  /** Resolves when the stored copies can be searched. The hourly reads follow in the background. */
+  /** Resolves when the stored copies can be searched. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The greatest age of our own readiness in an answer. */
+/** How old our own readiness in an answer may be. */
 const READY_MS = 5000;
 
 export function createDiscovery(options: DiscoveryOptions): Discovery {
@@ -59,7 +53,6 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   const ready = watchReadiness(options.isReady, clock);
   const versionNow = () => `${market.version()}/${catalogue.version()}`;
 
-  /** The old index serves until the new one replaces it, in one step. */
   async function build(): Promise<void> {
     while (current?.version !== versionNow()) {
       const version = versionNow();
@@ -88,7 +81,6 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
 
   async function searchPage(params: SearchParams): Promise<SearchPage> {
     ready.look();
-    // A search after a change uses the old index. Only searches before the first index wait.
     const upToDate = current?.version === versionNow() ? null : refresh();
     if (current === null) await upToDate;
     if (current === null) throw new Error('there is no search index');
@@ -113,7 +105,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   };
 }
 
-/** The last known readiness. When it is old, a look reads it again in the background. */
+/** When the last known readiness is old, a look reads it again in the background. */
 function watchReadiness(isReady: () => Promise<boolean>, clock: Clock) {
   let seen = false;
   let lookedAtMs = Number.NEGATIVE_INFINITY;
@@ -136,7 +128,6 @@ function watchReadiness(isReady: () => Promise<boolean>, clock: Clock) {
   };
 }
 
-/** In Unix seconds; null before the first read. */
 function readAt({ readAtMs }: Catalogue): number | null {
   const ms = readAtMs();
   return ms === null ? null : Math.floor(ms / 1000);
@@ -145,20 +136,20 @@ function readAt({ readAtMs }: Catalogue): number | null {
 interface CatalogueJobOptions {
   readonly catalogue: Catalogue;
   reads(): boolean;
-  /** The copy has changed. Must not reject. */
+  /** Must not reject. */
   readonly onChange: () => Promise<void>;
   readonly clock: Clock;
   readonly random?: () => number;
 }
 
 const HOUR_MS = 3_600_000;
-/** How often the job looks for a newer stored copy and checks whether a read is due. */
+/** How often the job looks for a newer stored copy and for a due read. */
 const TICK_MS = 30_000;
-/** A fresh process waits this long, so that chain providers and buyers come first. */
+/** A fresh process waits so long, so that chain providers and buyers come first. */
 const FIRST_MS = 5000;
 /** The wait after a failed read. It doubles with each further one, up to an hour. */
 const RETRY_MS = 300_000;
-/** Reads vary by this share of the interval, so that they leave the full hour, when most timers fire. */
+/** The share of the interval by which reads vary, to leave the full hour, when most timers fire. */
 const JITTER = 0.05;
 
 /** The hour counts from the stored copy, so that restarts do not ask more often. */
@@ -199,7 +190,7 @@ export function createCatalogueJob({ catalogue, reads, onChange, clock, random =
     start(): void {
       running ??= loop();
     },
-    /** Aborts the current read and returns when none runs. Safe at any time and more than once. */
+    /** Aborts the current read. Safe at any time and more than once. */
     async stop(): Promise<void> {
       ended.abort(new Error('the catalogue is no longer read'));
       await running;

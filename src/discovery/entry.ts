@@ -2,10 +2,9 @@ import { z } from 'zod';
 import { own, ownKeys, plainText } from '../lib/untrusted.ts';
 import { parseHostName } from '../lib/url.ts';
 
-// An entry: a payable route in the form that `GET /v1/market/search` promises, from whichever source it comes.
-// Then the readers of third parties' values that every source shares: addresses, tags, keywords.
+// An entry is a payable route as `GET /v1/market/search` promises it. Its text is untrusted.
 
-/** The sources of entries, the most trusted first, which wins ties and duplicates. */
+/** The most trusted first, which wins ties and duplicates. */
 export const SOURCES = ['own', 'market', 'catalogue'] as const;
 export type Source = (typeof SOURCES)[number];
 
@@ -21,7 +20,6 @@ const param = z.strictObject({
   example: z.json().meta({ description: 'null when the seller gives none' }),
 });
 
-/** A search's entry. Sellers' text is untrusted. */
 export const entrySchema = z.strictObject({
   url: z.string().meta({ description: 'A {placeholder} in it must be replaced' }),
   method,
@@ -55,40 +53,36 @@ export const entrySchema = z.strictObject({
 
 export type Entry = z.output<typeof entrySchema>;
 
-/** An entry as its source stores it. A search adds its relevance and whether it is online now. */
+/** As its source stores it. A search adds its relevance and whether it is online now. */
 export type ListedEntry = Omit<Entry, 'score' | 'online'>;
 
 export interface Listing {
   readonly entry: ListedEntry;
-  /** Tags and the names of the answer's members, as plain words. Searched but not shown. */
+  /** Plain words, which are searched but not shown. */
   readonly keywords: string;
 }
 
-/** A stored listing; stored copies are checked against it when they are read. */
+/** Stored copies are checked against it when they are read. */
 export const listingSchema = z.object({
   entry: entrySchema.omit({ score: true, online: true }),
   keywords: z.string(),
 });
 
 const MAX_URL = 1000;
-/** Characters that a URL must escape, but `{` and `}`, which mark placeholders. */
+/** A URL must escape them. `{` and `}` mark placeholders. */
 const NOT_IN_URLS = /[\s\p{Cc}\p{Cf}"'<>\\^`|]/u;
 
-/** A third party's URL, checked by its form alone. Nothing is fetched. */
 interface ListedUrl {
-  /** As it was written, so that a {placeholder} stays readable. */
+  /** As written, so that a {placeholder} stays readable. */
   readonly url: string;
   /** With the port, unless it is the scheme's default. */
   readonly host: string;
   readonly origin: string;
-  /** The path as written, without query and trailing slash. */
+  /** As written, without query and trailing slash. */
   readonly path: string;
 }
 
-/**
- * Reads an http(s) URL with a public host name; null for one with credentials or unescaped characters. A listed
- * `http://127.0.0.1/…` would send every agent that reads the list to its own machine.
- */
+/** An http(s) URL with a public host name, else null: `http://127.0.0.1/…` would send readers to their own machine. */
 export function readListedUrl(value: unknown): ListedUrl | null {
   if (typeof value !== 'string' || value.length > MAX_URL || NOT_IN_URLS.test(value) || !URL.canParse(value))
     return null;
@@ -101,7 +95,7 @@ export function readListedUrl(value: unknown): ListedUrl | null {
   return { url: value.replace(/#.*$/s, ''), host: url.host, origin: url.origin, path: path === '' ? '/' : path };
 }
 
-/** Host and path without letter case, trailing slash and placeholder names: sources' addresses compare by it. */
+/** Host and path without letter case, trailing slash and placeholder names, so that addresses compare. */
 export function placeOf(url: string): string {
   const parsed = new URL(url);
   const path = decodeBraces(parsed.pathname)
@@ -110,12 +104,11 @@ export function placeOf(url: string): string {
   return `${parsed.host}${path.toLowerCase()}`;
 }
 
-/** Unescapes braces. Listings show placeholders; called URLs escape them. */
 export function decodeBraces(text: string): string {
   return text.replace(/%7B/gi, '{').replace(/%7D/gi, '}');
 }
 
-/** The most text that is kept of a field, in UTF-16 units: what a list can show and a search should weigh. */
+/** UTF-16 units of a field: what a list can show and a search should weigh. */
 export const TEXT_LIMITS = { name: 100, label: 60, description: 500, category: 40, keywords: 400, word: 60 };
 
 const MAX_TAGS = 5;
@@ -127,7 +120,7 @@ export function readTags(value: unknown): string[] {
   return tags.map((tag) => plainText(tag, TEXT_LIMITS.category)).filter((tag) => tag !== '');
 }
 
-/** A route's tags and the names of its answer's members as words: `windSpeed` becomes "wind speed". */
+/** `windSpeed` becomes "wind speed". */
 export function keywordsOf(tags: readonly string[], answer: unknown): string {
   const words = new Set(tags);
   const collect = (given: unknown, depth: number): void => {

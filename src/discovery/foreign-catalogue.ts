@@ -8,21 +8,17 @@ import { type Payable, readAccepts } from './challenge.ts';
 import { methodOf, readBody, readParams } from './description.ts';
 import { isObject, type Listing, listingSchema, readListedUrl } from './entry.ts';
 
-// The third-party catalogue of paid services, as a copy of the entries that are payable on our chain:
-// 1. `readPages` reads it page by page, at most one request a second;
-// 2. `readCatalogueItem` maps an item of any known shape to a listing;
-// 3. a read that fails, or that suddenly lists much less, changes nothing;
-// 4. the copy is stored, so that it survives restarts and serves other processes.
+// A copy of the third-party catalogue's entries that are payable on our chain, stored for restarts and other processes.
+// A read that fails, or that suddenly lists much less, changes nothing.
 
 export interface Catalogue {
-  /** Changes with every change of the copy. */
   version(): number;
   listings(): readonly Listing[];
-  /** Of the last complete read, in Unix milliseconds; null before the first. */
+  /** Unix milliseconds of the last complete read; null before the first. */
   readAtMs(): number | null;
-  /** Takes the stored copy when it is newer than the one in memory. Never rejects. */
+  /** Takes a newer stored copy. Never rejects. */
   load(): Promise<void>;
-  /** True when the copy was renewed. A read that fails or looks wrong is logged. Never rejects. */
+  /** Whether the copy was renewed. A failed read is logged. Never rejects. */
   read(signal: AbortSignal): Promise<boolean>;
 }
 
@@ -42,11 +38,10 @@ interface Copy {
 
 /** All chains together had about 1,200 entries in September 2026. */
 const MAX_ENTRIES = 5000;
-/** The most JSON that goes into memory, the index and the ledger's file. */
+/** JSON in memory, the index and the ledger's file. */
 const MAX_BYTES = 8 * 1024 * 1024;
-/** A catalogue that loses more than nine tenths of its entries at once has probably failed itself. */
+/** A catalogue that loses more than nine tenths of its entries at once has probably failed, but not for a whole day. */
 const LEAST_SHARE = 0.1;
-/** A shrunken catalogue is believed after this time: longer than an outage. */
 const BELIEVED_AFTER_MS = 24 * 3_600_000;
 
 const stored = z.array(listingSchema);
@@ -73,7 +68,6 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
     }
   }
 
-  /** A copy that cannot be stored is searched all the same. The next read stores its own. */
   async function save(readAt: number, listings: readonly Listing[]): Promise<void> {
     try {
       await store.save({ readAt, entries: JSON.stringify(listings) });
@@ -108,7 +102,7 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
   };
 }
 
-/** A stored copy without the entries of another chain. Throws when it is malformed. */
+/** Without the entries of another chain. Throws when it is malformed. */
 function parseStored(entries: string, { network }: Payable): Listing[] {
   return stored.parse(JSON.parse(entries)).filter(({ entry }) => entry.network === network);
 }
@@ -118,7 +112,6 @@ function isDoubtful(copy: Copy | null, entries: number, nowMs: number): boolean 
   return copy.listings.length > 0 && entries < copy.listings.length * LEAST_SHARE;
 }
 
-/** `isCut`: there were more entries than the limits allow. */
 async function readAll(
   { upstream, url, payable, clock }: Omit<CatalogueOptions, 'store' | 'log'>,
   signal: AbortSignal,
@@ -140,17 +133,15 @@ async function readAll(
 
 interface PagesOptions {
   readonly upstream: Upstream;
-  /** Its own query is kept; paging and the network are added. */
   readonly url: string;
-  /** CAIP-2. A catalogue may ignore it, so the caller filters the items again. */
+  /** A catalogue may ignore it, so the caller filters the items again. */
   readonly network: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-/** The most items that Circle's catalogue returns per page. The next offset follows from what a page returned. */
+/** The most that Circle's catalogue returns. */
 const PAGE = 200;
-/** 25 pages of 200. Circle listed 1,162 entries in September 2026, over all chains. */
 const MAX_PAGES = 25;
 const PAGE_BYTES = 4 * 1024 * 1024;
 const PAUSE_MS = 1000;
@@ -167,10 +158,7 @@ const pageSchema = z
   })
   .refine(({ items, resources }) => items !== undefined || resources !== undefined, 'neither items nor resources');
 
-/**
- * Yields untrusted items, a page at a time. Returns whether the catalogue goes on after 25 pages. Rejects when any page
- * cannot be read, because a part of a catalogue must not pass for the whole.
- */
+/** Untrusted items; true: it goes on after 25 pages. Rejects if any page does: a part must not pass for the whole. */
 async function* readPages(options: PagesOptions): AsyncGenerator<readonly unknown[], boolean> {
   const { upstream, clock, signal } = options;
   const firstItems = new Set<string>();
@@ -206,10 +194,7 @@ const MAX_CATEGORY = 60;
 const MAX_KEYWORDS = 400;
 const MAX_TAGS = 20;
 
-/**
- * Maps an untrusted item of Circle's shape, Coinbase's or x402 version 1's to a listing. Null when it is not payable on
- * our chain, has no usable address, or a method other than GET and POST.
- */
+/** An item of Circle's shape, Coinbase's or x402 version 1's. Null without a usable address, method or way to pay. */
 export function readCatalogueItem(item: unknown, payable: Payable): Listing | null {
   const accepts = own(item, 'accepts');
   const terms = readAccepts(accepts, payable);

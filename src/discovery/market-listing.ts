@@ -6,25 +6,19 @@ import type { Terms } from './challenge.ts';
 import { type Description, joinDescriptions } from './description.ts';
 import { type Entry, type ListedEntry, type Listing, listingSchema, TEXT_LIMITS } from './entry.ts';
 
-// A listing of the market: made from what a call found (`listingOf`), kept current by later calls (`relist`), parsed
-// from its row (`readStored`), and as the API returns it (`describeListing`).
-
 export interface KnownListing extends Omit<StoredListing, 'listing'> {
   readonly listing: Listing;
 }
 
-/** Parses a row. One of another form is a bug, and throws. */
 export function readStored(stored: StoredListing): KnownListing {
   return { ...stored, listing: listingSchema.parse(JSON.parse(stored.listing)) };
 }
 
-/** For sellers that name no category, so that filters can find their listings. */
+/** So that filters find the listings of sellers that name none. */
 const NO_CATEGORY = 'other';
 
 interface Found {
-  /** The listed URL, with readable placeholders. */
   readonly url: string;
-  /** The method that was answered with 402. */
   readonly method: ListedEntry['method'];
   readonly offer: Terms;
   readonly description: Description;
@@ -65,7 +59,7 @@ function readable(path: string): string {
   }
 }
 
-/** Updates a listing after another call, which gives the terms. What its description leaves empty stays as it was. */
+/** After another call, which gives the terms. What its description leaves empty stays as it was. */
 export function relist({ entry, keywords }: Listing, found: Omit<Found, 'network'>): Listing {
   const before: Description = { ...entry, keywords };
   const description = joinDescriptions(found.description, before);
@@ -73,28 +67,26 @@ export function relist({ entry, keywords }: Listing, found: Omit<Found, 'network
 }
 
 /**
- * The registered domain under which a listing is counted and called. A suffix that is shared with others (`github.io`)
- * counts as one domain: names below it are free and unlimited, so they must not raise the limit on listings.
+ * The registered domain that a limit counts. A suffix that is shared with others (`github.io`) counts as one domain:
+ * names below it are free and unlimited.
  */
 export function marketDomain(url: URL): string {
   const host = hostOf(url);
   return registrableDomain(host) ?? host;
 }
 
-/** A listing in an answer: a search's entry, and the results of its calls. Times in Unix seconds. */
+/** A search's entry, and the results of its calls. Times in Unix seconds. */
 export interface ListingAnswer extends Omit<Entry, 'score'> {
-  /** Share of the last 7 days' calls that were answered correctly, 0 to 1; below, how many calls. */
+  /** Share of the last 7 days' calls that were answered correctly, 0 to 1. */
   readonly uptime7d: number | null;
   readonly calls7d: number;
   /** Of the answered calls, from the DNS lookup to the 402's headers, measured from this host. */
   readonly medianLatencyMs: number | null;
   readonly listedAt: number;
-  /** Since when the price is the same. */
   readonly pricedAt: number;
   readonly checkedAt: number;
-  /** Null while it is online. After 7 days offline it is dropped. */
   readonly offlineAt: number | null;
-  /** A refusal's code when the last call failed, else null. */
+  /** A refusal's code; null when the last call succeeded. */
   readonly problem: string | null;
 }
 

@@ -11,10 +11,8 @@ import { type Payable, readChallenge, readOffer, refusal, type Terms } from './c
 import { type Description, describeChallenge } from './description.ts';
 import type { Entry } from './entry.ts';
 
-// An unpaid call to a seller, as a buyer's first request is, and the documents of its origin. The market calls a
-// submitted URL by `find`, the schedule a listed one by `call`.
+// An unpaid call to a seller, as a buyer's first request is, and the documents of its origin.
 
-/** A seller's answer to an unpaid call. */
 export interface Seen {
   /** The URL that answered, after redirects. */
   readonly url: URL;
@@ -25,22 +23,20 @@ export interface Seen {
 }
 
 interface CallOptions {
-  /** Throws when the host has had enough requests. */
   readonly limitHost?: (host: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Calls sellers. Failures are named errors.
- * BadParameter: `https_only`, `own_origin`, `url_not_public`, `no_402`, `unreadable_challenge`, `not_payable_here`.
- * NotFound: `host_not_found`. 502: `timeout`, `too_large`, `unreachable`.
+ * Failures are named errors: BadParameter `https_only`, `own_origin`, `url_not_public`, `no_402`,
+ * `unreadable_challenge` or `not_payable_here`; NotFound `host_not_found`; 502 `timeout`, `too_large`, `unreachable`.
  */
 export interface Caller {
-  /** Finds the route behind a URL: follows redirects, and tries a POST when a GET is answered 404 or 405. */
+  /** Follows redirects, and tries a POST when a GET is answered 404 or 405. */
   find(url: URL, options: CallOptions): Promise<Seen>;
-  /** Sends one request to a known route. A redirect is a failure, because a listed route answers at its own URL. */
+  /** A redirect is a failure, because a listed route answers at its own URL. */
   call(url: URL, method: Entry['method'], options: CallOptions): Promise<Seen>;
-  /** Reads a JSON document of an origin. Null when there is none, for any reason. */
+  /** Null when there is none, for any reason. */
   readJson(url: URL, maxBytes: number, options: CallOptions): Promise<unknown>;
 }
 
@@ -51,14 +47,14 @@ interface CallerOptions extends ThirdPartyOptions {
 
 /** For JSON, because a seller may also serve pages for people. */
 const ACCEPT = 'application/json, */*;q=0.1';
-/** A POST's body. A seller demands payment before it checks the body; a route that does not is not listed. */
+/** A seller demands payment before it checks the body; a route that does not is not listed. */
 const EMPTY_BODY = '{}';
 
 export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerOptions): Caller {
   const ownHost = new URL(publicOrigin).host;
   const isTestHost = (url: URL) => fetchOptions.dial.testHosts?.has(hostOf(url)) ?? false;
 
-  /** Runs before the address guard, on every redirect too. Only a test host may use plain http. */
+  /** Runs on every redirect too. Only a test host may use plain http. */
   function checkUrl(url: URL, limitHost: CallOptions['limitHost']): void {
     if (url.host === ownHost) throw refusal('own_origin', 'our own routes are listed already');
     if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isTestHost(url))) {
@@ -108,7 +104,6 @@ export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerO
   };
 }
 
-/** An answer's terms, or its status when it demands no payment. */
 async function readSeen(answer: ThirdPartyAnswer, method: Entry['method'], payable: Payable): Promise<Seen | number> {
   const { status, url, latencyMs } = answer;
   if (status !== 402) return status;
@@ -122,7 +117,7 @@ function requirePriced(seen: Seen | number): Seen {
   throw refusal('no_402', `an unpaid call must be answered 402; it answers ${seen}`);
 }
 
-/** A failed call as a named error: 502 for a fault of the seller's server or the network. Other errors stay. */
+/** 502 for a fault of the seller's server or the network. Other errors stay. */
 function namedFailure(error: unknown, host: string): unknown {
   if (!(error instanceof ExchangeFailed)) return error;
   return new AppError(502, codeOf(error), `${host}: ${error.message}`, { cause: error });

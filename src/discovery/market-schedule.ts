@@ -5,19 +5,17 @@ import type { MarketStore, StoredListing } from '../store/ports/market.ts';
 import { marketDomain, readStored, relist } from './market-listing.ts';
 import type { Caller, Seen } from './market-probe.ts';
 
-// The calls that keep the listings true. A listing has one slot per interval, which its place fixes:
-// 1. every 15 s the due listings are taken from the store, for this process alone;
-// 2. their domains are called side by side, the listings of one domain with pauses between;
-// 3. an answer renews the listing; the third failure in a row sets it offline, and it is called less and less often;
-// 4. a listing that stays offline for a week is dropped.
+// The calls that keep listings true, each in its slot of the interval. Due listings are taken from the store for this
+// process alone; domains are called side by side, one domain's listings with pauses. The third failure in a row sets a
+// listing offline; after a week offline it is dropped.
 
-/** The period over which uptime and latency are computed. */
+/** Uptime and latency cover this period. */
 const KEEP_MS = 7 * 86_400_000;
 const TICK_MS = 15_000;
-/** Listings taken at a time, and for how long no other process takes them: longer than their calls can last. */
+/** Listings taken at a time, and how long no other process takes them: longer than their calls can last. */
 const BATCH = 40;
 const TAKEN_MS = 15 * 60_000;
-/** Domains that are called at the same time, and the pause between two calls to one of them. */
+/** Domains called at the same time, and the pause between two calls to one. */
 const MAX_PARALLEL = 4;
 const SPACING_MS = 2000;
 
@@ -28,20 +26,18 @@ interface ScheduleOptions {
   readonly intervalMs: number;
   readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
   readonly onRound?: () => Promise<void>;
-  /** Whether this process makes the calls now. Always by default. */
   mayCall?(): boolean;
 }
 
-/** One loop per process. Several processes share the work through the store. */
 interface MarketSchedule {
-  /** Calls every due listing and returns afterwards. Rejects only when the store does. */
+  /** Returns when every due listing was called. Rejects only when the store does. */
   runDue(signal: AbortSignal): Promise<void>;
   start(): void;
-  /** Aborts the current calls and returns when none runs. Their listings become due again a little later. */
+  /** Aborts the current calls. Their listings become due again a little later. */
   stop(): Promise<void>;
 }
 
-/** Calls each listing once per interval. After a standstill many are due together, and are called a few at a time. */
+/** After a standstill many are due together, and are called a few at a time. */
 export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
   const { store, clock, log, onRound = async () => undefined, mayCall = () => true } = options;
   const probe = createProbe(options);
@@ -98,7 +94,7 @@ function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions)
     const isSamePrice = before.entry.priceUsd === listing.entry.priceUsd;
     const row = {
       ...stored,
-      // Computed again: the stored one may come from another rule or an older public-suffix list.
+      // Stored ones may come from an older rule or public-suffix list.
       domain: marketDomain(new URL(listing.entry.url)),
       listing: JSON.stringify(listing),
       pricedAt: isSamePrice ? stored.pricedAt : nowMs,
@@ -124,7 +120,6 @@ function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions)
     try {
       seen = await caller.call(new URL(readStored(stored).listing.entry.url), stored.method, { signal });
     } catch (error) {
-      // A call that we aborted says nothing about the seller.
       if (signal.aborted) return;
       if (!(error instanceof AppError))
         log.error({ err: error, place: stored.place }, 'a call to a listing failed on a bug');
@@ -134,11 +129,9 @@ function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions)
   };
 }
 
-/** The state of a listing between two calls. Times in Unix milliseconds. */
+/** Times in Unix milliseconds; `failures` in a row. */
 export interface Standing {
-  /** Failed calls in a row. */
   readonly failures: number;
-  /** Since when it is offline; null while it is online. */
   readonly offlineAt: number | null;
   readonly dueAt: number;
 }
@@ -147,7 +140,7 @@ export function afterAnswer(place: string, nowMs: number, intervalMs: number): S
   return { failures: 0, offlineAt: null, dueAt: nextSlot(place, nowMs, intervalMs) };
 }
 
-/** The state after a failed call. Null: drop it. Only a failed call does, because time without calls proves nothing. */
+/** Null: drop it. Only a failed call does, because time without calls proves nothing. */
 export function afterFailure(place: string, before: Standing, nowMs: number, intervalMs: number): Standing | null {
   const failures = before.failures + 1;
   const offlineAt = before.offlineAt ?? (failures >= OFFLINE_AFTER ? nowMs : null);
@@ -159,10 +152,10 @@ export function afterFailure(place: string, before: Standing, nowMs: number, int
 /** One or two failures may be a short disturbance. */
 const OFFLINE_AFTER = 3;
 const DROP_AFTER_MS = 7 * 86_400_000;
-/** The longest pause of an offline listing, in intervals. Hourly calls become four a day, at different hours. */
+/** The longest pause, in intervals. Hourly calls become four a day, at different hours. */
 const MAX_PAUSE = 6;
 
-/** The next slot after a moment. So calls are spread evenly, however listings came in, and stay so over restarts. */
+/** So calls are spread evenly, however listings came in, and stay so over restarts. */
 export function nextSlot(place: string, afterMs: number, intervalMs: number): number {
   const offsetMs = createHash('sha256').update(place).digest().readUInt32BE(0) % intervalMs;
   return afterMs + intervalMs - ((((afterMs - offsetMs) % intervalMs) + intervalMs) % intervalMs);

@@ -11,16 +11,13 @@ import { type KnownListing, listingOf, marketDomain, readStored, relist } from '
 import type { Caller } from './market-probe.ts';
 import { afterAnswer } from './market-schedule.ts';
 
-// The market: other sellers' routes, submitted by anyone and listed when they can be paid here. A submission:
-// 1. the URL's form is checked, and the client's submissions are counted;
-// 2. the URL is called without a payment, and its 402 read;
-// 3. the documents of its origin complete the description;
-// 4. the listing is stored, new or updated, within the limits of its domain and of the market.
-// Searches and pages read a copy in memory, which takes every process's changes from the store.
+// The market: other sellers' routes, submitted by anyone and listed when they can be paid here. A submission is called
+// without a payment; its 402 and its origin's documents describe it. Searches read a copy in memory, which takes every
+// process's changes from the store.
 
 export interface MarketLimits {
   readonly probeIntervalMs: number;
-  /** Submissions of one client per hour; 0 is off. */
+  /** Of one client in an hour; 0 is off. */
   readonly submitsPerHour: number;
   readonly maxListings: number;
   readonly maxPerHost: number;
@@ -28,44 +25,41 @@ export interface MarketLimits {
 
 export interface Market extends MarketCopy {
   /**
-   * Calls a URL and lists it when it can be paid here. A URL that is listed already is updated.
-   * Throws a Caller's errors, BadParameter for text that is no URL, 409 `host_full`, 429 `submit_limited` or
-   * `host_limited`, 503 `market_full` or `market_busy`.
+   * Calls a URL and lists it, or updates it. Throws a Caller's errors, BadParameter for text that is no URL, 409
+   * `host_full`, 429 `submit_limited` or `host_limited`, 503 `market_full` or `market_busy`.
    */
   submit(
     url: unknown,
     client: string,
     signal?: AbortSignal,
   ): Promise<{ readonly isNew: boolean; readonly listed: KnownListing }>;
-  /** Keeps the copy current. Returns when it equals the store. */
+  /** Returns when the copy equals the store. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
 interface MarketCopy extends MarketListings {
-  /** Takes the changes from the store, whichever process wrote them. Cheap while there are none. */
+  /** Takes every process's changes from the store. */
   refresh(): Promise<void>;
-  /** The copy's revision in the store. It changes with every write. */
   revision(): number;
-  /** All listings: those that are online first, then the newest. */
+  /** Online ones first, then the newest. */
   all(): readonly KnownListing[];
 }
 
 interface MarketOptions {
   readonly store: MarketStore;
   readonly caller: Caller;
-  /** CAIP-2. */
   readonly network: string;
   readonly limits: MarketLimits;
   readonly clock: Clock;
   readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
 }
 
-/** The greatest age of the copy after another process wrote. */
+/** How old the copy may be. */
 const REFRESH_MS = 5000;
-/** Requests per minute that all submissions together send to one host. */
+/** For all submissions together. */
 const HOST_PER_MINUTE = 20;
-/** Submissions that run at the same time, that wait, and how long they wait. */
+/** Submissions at the same time, those that wait, and how long. */
 const MAX_RUNNING = 8;
 const MAX_WAITING = 32;
 const WAIT_MS = 5000;
@@ -115,7 +109,7 @@ export function createMarket(options: MarketOptions): Market {
   };
 }
 
-/** The URL as it will be listed. Throws BadParameter for a fault of its form, and sends no request. */
+/** The URL as it will be listed. Throws BadParameter, and sends no request. */
 function requireAddress(value: unknown): string {
   const parsed = typeof value === 'string' ? URL.parse(value.trim()) : null;
   if (typeof value !== 'string' || parsed === null)
@@ -135,8 +129,8 @@ function addressOf(text: string): string {
 const HOUR_MS = 3_600_000;
 
 /**
- * Counts a client's submissions in the hour that its first one begins. Throws TooMany above the limit, four times as
- * high for an IPv6 /48. Each submission makes us call another operator's server several times. 0 is off.
+ * The hour begins with a client's first submission. Throws TooMany above the limit, four times as high for an IPv6 /48:
+ * each submission makes us call another operator's server several times.
  */
 function createSubmitLimit(perHour: number, clock: Clock): (client: string) => void {
   const windows = openClientWindows(() => createMinuteWindows(clock, MAX_CLIENTS, HOUR_MS), 'submissions');
@@ -149,11 +143,10 @@ function createSubmitLimit(perHour: number, clock: Clock): (client: string) => v
   };
 }
 
-/** Calls a URL and stores the route that it sells. Throws what `submit` throws. */
 function createSubmission({ store, caller, network, limits, clock }: MarketOptions) {
   const limitHost = createHostLimit(HOST_PER_MINUTE, clock);
 
-  /** Calls a listed place under its listed URL while it is online, so that no third party can replace its query. */
+  /** An online place is called under its listed URL, so that no third party can replace its query. */
   async function find(text: string, known: StoredListing | null, signal: AbortSignal) {
     const at = async (address: string) => {
       const seen = await caller.find(new URL(address), { limitHost, signal });
@@ -173,7 +166,6 @@ function createSubmission({ store, caller, network, limits, clock }: MarketOptio
     const before = known && readStored(known).listing;
     const origin = { url: seen.url, method: seen.description.method ?? seen.method };
     const description = await completeDescription(seen.description, origin, caller, { limitHost, signal });
-    // A submitted URL that redirects to a listed place does not change the listed URL either.
     const found = { ...seen, url: before && known !== asked ? before.entry.url : url, description };
     const listing = before ? relist(before, found) : listingOf({ ...found, network });
     const nowMs = clock.nowMs();
@@ -195,7 +187,6 @@ function createSubmission({ store, caller, network, limits, clock }: MarketOptio
   };
 }
 
-/** A listing must be dropped before another one finds room. */
 const HOST_FULL = new AppError(
   409,
   'host_full',
@@ -207,17 +198,14 @@ const MARKET_FULL = new Unavailable('market_full', 'The market has as many listi
 const MAX_OPENAPI_BYTES = 2 * 1024 * 1024;
 const MAX_WELL_KNOWN_BYTES = 512 * 1024;
 
-/**
- * Completes a 402's description from the OpenAPI document of its origin, then from /.well-known/x402 while something is
- * missing. A missing or unusable document counts as one that says nothing.
- */
+/** From the origin's OpenAPI document, then /.well-known/x402. An unusable document counts as one that says nothing. */
 async function completeDescription(
   challenged: Description,
   { url, method }: { url: URL; method: Entry['method'] },
   caller: Pick<Caller, 'readJson'>,
   asking: Parameters<Caller['readJson']>[2],
 ): Promise<Description> {
-  // Always read, because the protocol has no name for a route.
+  // Always read: the protocol has no name for a route.
   const openApi = await caller.readJson(new URL('/openapi.json', url), MAX_OPENAPI_BYTES, asking);
   const described = joinDescriptions(challenged, describeOpenApi(openApi, url, method));
   if (isComplete(described)) return described;
@@ -230,7 +218,7 @@ interface Held {
   readonly known: KnownListing;
 }
 
-/** A copy as new as its last refresh. A row that cannot be parsed is left out and passed to `onUnreadable`. */
+/** A row that cannot be parsed is left out and passed to `onUnreadable`. */
 function createMarketCopy(
   store: Pick<MarketStore, 'changesSince'>,
   onUnreadable: (place: string, error: unknown) => void,
@@ -265,7 +253,7 @@ function createMarketCopy(
   return {
     async refresh() {
       const changes = await store.changesSince(revision);
-      // A concurrent refresh may have read a newer revision already.
+      // A concurrent refresh may have read a newer one.
       if (changes === null || changes.revision < revision) return;
       const before = held;
       held = merge(changes);

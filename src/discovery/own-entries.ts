@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import type { Listing } from './entry.ts';
 
-// Our own routes as listings: those that are sold for USDC, each once, from the catalogue alone and in its order.
+// Our own routes as listings: those sold for USDC, each once, in the catalogue's order.
 
 /** It always fails, so searches do not offer it. */
 const NOT_OFFERED = '/selftest/fail';
@@ -14,18 +14,16 @@ interface ParamDoc {
   readonly schema: Record<string, unknown>;
 }
 
-/** The category by the first segment of a path. A segment that is not here is its own category. */
+/** By the first segment of a path, which is its own category if it is not here. */
 const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
 
 interface OwnEntriesOptions {
   readonly catalogue: readonly Endpoint<never>[];
-  /** CAIP-2 of the settlement chain. */
   readonly network: string;
   readonly payTo: string;
   readonly publicOrigin: string;
-  /** How it is paid: plainly, from a deposit with the Gateway, or over a channel. */
   railOf(endpoint: Endpoint<never>): 'direct' | 'gateway' | 'channel';
-  /** That of the documents, so that the search describes the same parameters. */
+  /** The documents' own, so that the search describes the same parameters. */
   describeParams(endpoint: Endpoint<never>): readonly ParamDoc[];
 }
 
@@ -69,7 +67,7 @@ function describeParam({ name, required, description, schema }: ParamDoc): Listi
   return { name, in: 'query', type: String(schema.type ?? 'string'), description, required, example };
 }
 
-/** Words that people use for our routes. They are searched besides the catalogue's texts, as sellers' tags are. */
+/** Words that people use for our routes. They are searched as sellers' tags are. */
 export const OWN_TAGS: Readonly<Record<string, string>> = {
   '/fees/forecast':
     'gas price prediction outlook, fees going up or down, rising, falling, cheap or expensive, in the next hour, ' +

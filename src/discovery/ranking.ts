@@ -1,11 +1,9 @@
 import { type DiscoveryIndex, wordsOf } from '../store/sqlite/discovery-index.ts';
 import { ASKED_OF_A_NAME, GENERAL_WORDS, SHAPES, STOP_WORDS, SYNONYMS } from './synonyms.ts';
 
-// From a query to the documents that answer it:
-// 1. `readQuestion` reads the text as concepts, each in several wordings: the words, their synonyms, pairs, forms;
-// 2. `rank` scores every document by its best wording of each concept, and by the share of the query that it matches.
+// `readQuestion` reads a query as concepts, each in several wordings. `rank` scores every document by its best wording
+// of each, and by the share of the query that it matches.
 
-/** One wording of a concept, and its weight. The searcher's own word has weight 1. */
 interface Wording {
   readonly phrase: string;
   readonly weight: number;
@@ -15,21 +13,17 @@ interface Wording {
   readonly names: boolean;
 }
 
-/** One concept of a query, in all its wordings. A document scores by its best wording. */
 interface Concept {
   /**
-   * `subject`: a word of the query. `general`: one that may be asked of any subject. `shape`: a word whose form has a
-   * meaning, and that meaning. `pair`: the meaning of a pair of words.
-   * `name`: what looks like the name of one thing, as in "version of react". A route may take it as a parameter.
+   * `subject`: a word of the query. `general`: one that fits any subject. `shape`: a word whose form has a meaning.
+   * `pair`: what two words mean together. `name`: what looks like one thing's name: "version of react".
    */
   readonly kind: 'subject' | 'general' | 'name' | 'shape' | 'pair';
   readonly wordings: readonly Wording[];
 }
 
-/** Concepts of one query. Each costs index lookups. */
 const MAX_CONCEPTS = 16;
 const MAX_WORD = 40;
-/** The weights of wordings that are not the searcher's own word. */
 const SYNONYM = 0.6;
 const PAIR = 0.9;
 const SHAPE = 0.7;
@@ -39,13 +33,13 @@ const MIN_PREFIX = 3;
 /** A shorter beginning does not show the subject: `cat` is no category. */
 const MIN_NAMING_PREFIX = 4;
 
-/** Reads a free-text query; it has no syntax. Empty when there is nothing to search for. */
+/** A query has no syntax. Empty when there is nothing to search for. */
 export function readQuestion(text: string): Concept[] {
   const words = placeNames(text.replace(ASKING, '').split(/\s+/).flatMap(readWord));
   const meaningful = words.filter(
     ({ word, means }) => means.length > 0 || (!STOP_WORDS.has(word) && !/^\d+$/.test(word)),
   );
-  // A query of stop words alone, such as "who is it", is searched with them.
+  // Stop words alone, such as "who is it", are searched.
   const used = meaningful.length > 0 ? meaningful : words;
   const pairs = new Set([words, used].flatMap((list) => pairsOf(list.map(({ inPairs }) => inPairs))));
   // "example.com up" asks for a site, and not for a domain.
@@ -61,15 +55,13 @@ export function readQuestion(text: string): Concept[] {
 
 interface Word {
   readonly word: string;
-  /** The concepts that the word's form implies, such as an address. */
   readonly means: readonly string[];
-  /** The word that stands for it in pairs. */
   readonly inPairs: string;
-  /** Whether it is written as names are: with a capital letter, or joined by signs as in left-pad. */
+  /** Written with a capital letter, or joined by signs as in left-pad. */
   readonly looksNamed: boolean;
 }
 
-/** Reads the text between two spaces: one word whose form has a meaning, or the words between punctuation. */
+/** Reads between two spaces: one word whose form has a meaning, or the words between punctuation. */
 function readWord(raw: string): Word[] {
   const bare = raw.replace(/^e-mail/i, 'email').replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '');
   const shape = SHAPES.find(({ form }) => form.test(bare));
@@ -83,7 +75,6 @@ interface PlacedWord extends Word {
   readonly isName: boolean;
 }
 
-/** Every word of the table of synonyms. None is a name. */
 const TABLE_WORDS: ReadonlySet<string> = new Set(
   [...Object.keys(SYNONYMS), ...Object.values(SYNONYMS).flat()].flatMap((phrase) => phrase.split(' ')),
 );
@@ -104,7 +95,7 @@ const ASKING = new RegExp(
   'i',
 );
 
-/** Finds the names: words that no table has, and that stand where names stand, look like one, or go on with one. */
+/** Names are words that no table has, and that stand where names stand, look like one, or go on with one. */
 function placeNames(words: readonly Word[]): PlacedWord[] {
   const placed: PlacedWord[] = [];
   for (const word of words) {
@@ -139,7 +130,7 @@ function conceptOf(placed: PlacedWord, isLast: boolean): Concept {
   return { kind, wordings: mayGoOn ? [...wordings, beginning] : wordings };
 }
 
-/** A word whose form has a meaning, such as an address, is an instance. The form names the subject. */
+/** A word whose form has a meaning, such as an address, is an instance: the form names the subject. */
 function kindOf({ word, means, isName }: PlacedWord): Concept['kind'] {
   if (means.length > 0) return 'shape';
   if (isName) return 'name';
@@ -171,7 +162,6 @@ function askedOfNames(words: readonly PlacedWord[]): Concept[] {
   return asked.slice(0, 1).map((phrases) => ({ kind: 'subject', wordings: wordingsOf(phrases, PAIR) }));
 }
 
-/** Pairs of neighbouring words that have an entry in the table, such as "smart contract". */
 function pairsOf(words: readonly string[]): string[] {
   return words.slice(1).flatMap((second, at) => {
     const spellings = [`${words[at]} ${second}`, `${words[at]} ${singular(second)}`];
@@ -183,7 +173,7 @@ function entryOf(key: string): readonly string[] | undefined {
   return ownEntry(SYNONYMS, key);
 }
 
-/** A table's own entry. `hasOwn`, because a query may hold `constructor`. */
+/** `hasOwn`, because a query may hold `constructor`. */
 function ownEntry(table: Readonly<Record<string, readonly string[]>>, key: string): readonly string[] | undefined {
   return Object.hasOwn(table, key) ? table[key] : undefined;
 }
@@ -195,10 +185,8 @@ function singular(word: string): string {
     .replace(/(?<!s)s$/, '');
 }
 
-/** A matching document, by its position in the indexed list. */
 interface Ranked {
   readonly id: number;
-  /** Rounded, so that nearly equal scores are a tie. */
   readonly score: number;
 }
 
@@ -215,22 +203,19 @@ interface RankOptions {
 
 /** The least share of the query that a document must match. Each concept counts by how rare it is. */
 const MIN_COVERAGE = 0.25;
-/** The least share of the best document's score that a result needs, even when the best one is filtered out. */
 const MIN_OF_BEST = 0.25;
-/** The share of its score that a document keeps when it matches next to nothing of the query. */
+/** What a document keeps of its score when it matches next to nothing of the query. */
 const UNMATCHED_SHARE = 0.15;
-/** A concept that scores half as well as in the best document counts as fully matched. */
 const FULLY_MATCHED = 0.5;
-/** How much a concept counts. A general word and a name tell less of what is asked for than a subject. */
+/** A general word and a name tell less of what is asked for than a subject. */
 const SHARE: Readonly<Record<Concept['kind'], number>> = { subject: 1, general: 0.5, name: 0.5, shape: 1, pair: 1 };
 const DECIMALS = 1000;
-/** The least share of the query's words, by weight, that a document needs when no document knows a subject of it. */
+/** The least weighted share of the query's words when no document knows a subject of it. */
 const MIN_WORDS = 0.25;
 
 /**
- * Ranks documents by BM25, the best first; ties keep the list's order. A concept counts with its best wording, so that
- * synonyms do not add up. Many matched concepts count more than one that is matched often.
- * When no document knows one of the subjects, another must match: "weather forecast" finds no forecast of fees.
+ * BM25, the best first; ties keep the list's order. A concept counts with its best wording, so that synonyms do not add
+ * up. When no document knows a subject, another must match: "weather forecast" finds no forecast of fees.
  */
 export function rank(
   index: DiscoveryIndex,
@@ -248,7 +233,7 @@ export function rank(
   return { ranked: all.slice(offset, offset + limit), total: all.length };
 }
 
-/** Every document's score, 0 when it matches too little. Arrays are dense: a common word is in thousands of them. */
+/** 0 for a document that matches too little. Arrays are dense: a common word is in thousands of documents. */
 function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64Array {
   const sums = new Float64Array(index.size);
   const covered = new Float64Array(index.size);
@@ -291,8 +276,8 @@ function matchConcept(index: DiscoveryIndex, { wordings }: Concept): { found: Fl
 }
 
 /**
- * The test of a document's subject. While some document knows each subject and each name of the query, as usual, every
- * document passes. Otherwise one must match a subject, and enough of the query's words.
+ * While some document knows each subject and name of the query, every document passes. Otherwise one must match a
+ * subject, and enough of the query's words.
  */
 function subjectTest(index: DiscoveryIndex, concepts: readonly Concept[]): (id: number) => boolean {
   const namings = concepts.map((concept) => ({ concept, matches: namingMatches(index, concept) }));
@@ -319,7 +304,6 @@ function subjectTest(index: DiscoveryIndex, concepts: readonly Concept[]): (id: 
   return (id) => subjects[id] === 1 && (words[id] ?? 0) / wordCount >= MIN_WORDS;
 }
 
-/** The matches, by wording, that show what a document is about. */
 function namingMatches(index: DiscoveryIndex, { wordings }: Concept): { ids: Int32Array; weight: number }[] {
   const matches: { ids: Int32Array; weight: number }[] = [];
   let isFound = false;

@@ -5,23 +5,17 @@ import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from '
 import { type Entry, type ListedEntry, type Listing, placeOf, SOURCES, type Source } from './entry.ts';
 import { type RankedPart, rank, readQuestion } from './ranking.ts';
 
-// A search over one snapshot of all listings:
-// 1. `takeSnapshot` merges the listings of all sources, orders and indexes them;
-// 2. `searchParams` checks a query and its filters;
-// 3. `search` ranks what matches, and makes the answer of `GET /v1/market/search`.
+// A search over one snapshot of all listings, which `takeSnapshot` merges, orders and indexes.
 
-/** Everything that can be found at one moment. It never changes. */
 export interface Snapshot {
   /** Ordered by price, then by source. */
   readonly listings: readonly Listing[];
-  /** Its documents are the listings, by position. */
   readonly index: DiscoveryIndex;
   readonly counts: Readonly<Record<Source, number>>;
 }
 
 type Gathered = Readonly<Record<Source, readonly Listing[]>>;
 
-/** Yields to the event loop in between. */
 export async function takeSnapshot(gathered: Gathered): Promise<Snapshot> {
   const merged = merge(gathered);
   const priced = merged.map((listing) => ({ listing, price: priceUnits(listing.entry.priceUsd) }));
@@ -33,8 +27,8 @@ export async function takeSnapshot(gathered: Gathered): Promise<Snapshot> {
 }
 
 /**
- * Makes one list: a better source's entry replaces the others' of its host and path, and each method and address is
- * there once. Entries of our own host are ours alone, because a third party may list routes that we do not offer.
+ * A better source's entry replaces the others' of its host and path. Entries of our own host are ours alone, because a
+ * third party may list routes that we do not offer.
  */
 function merge(gathered: Gathered): Listing[] {
   const ownHosts = new Set(gathered.own.map(({ entry }) => entry.host));
@@ -59,14 +53,13 @@ function merge(gathered: Gathered): Listing[] {
 
 function byTie({ entry: a }: Listing, { entry: b }: Listing): number {
   const bySource = SOURCES.indexOf(a.source) - SOURCES.indexOf(b.source);
-  // Text at last, so that the order is the same in every process.
   return bySource || (a.url < b.url ? -1 : Number(a.url > b.url)) || (a.method < b.method ? -1 : 1);
 }
 
-/** Decimals of a comparable price. More than any price has: amounts have 6. */
+/** Decimals of a comparable price; amounts have 6. */
 const SCALE = 18;
 
-/** In 10^-18 USD, rounded up, so that prices compare. Text that is no price is higher than every price. */
+/** In 10^-18 USD, rounded up. Text that is no price is higher than every price. */
 function priceUnits(priceUsd: string): bigint {
   const price = parseDecimal(priceUsd);
   return price === null ? 10n ** 60n : scaled(price);
@@ -90,7 +83,7 @@ function documentOf({ entry, keywords }: Listing): IndexedDocument {
   };
 }
 
-/** Characters of a query, as Unicode code points. */
+/** Unicode code points. */
 const MAX_QUERY = 200;
 const MAX_DECIMAL = 30;
 
@@ -101,7 +94,7 @@ const text = (max: number, message: string) =>
     .min(1, message)
     .refine((value) => value.length <= max, message);
 
-/** Each parameter is checked strictly. Unknown ones are ignored. */
+/** Unknown parameters are ignored. */
 export const searchParams = z.object({
   q: z
     .string()
@@ -123,11 +116,10 @@ export type SearchParams = z.output<typeof searchParams>;
 
 export interface SearchResult {
   readonly query: string;
-  /** CAIP-2 of the settlement chain. */
   readonly network: string;
   readonly count: number;
   readonly searched: { readonly ownRoutes: number; readonly marketListings: number; readonly catalogue: number };
-  /** Unix seconds of the last catalogue read; null before the first. */
+  /** Unix seconds; null before the first read. */
   readonly catalogueReadAt: number | null;
   readonly sources: Readonly<Record<Source, string>>;
   readonly results: readonly Entry[];
@@ -159,7 +151,6 @@ const NOTE =
   'rail gateway: the buyer needs a gateway deposit on the chain. ' +
   'Texts of market and catalogue entries are the sellers’ own.';
 
-/** Answers a search in memory, synchronously. */
 export function search(snapshot: Snapshot, moment: Moment, params: SearchParams): SearchPage {
   const { listings, counts } = snapshot;
   const { ranked, total } = pick(snapshot, params);
@@ -180,7 +171,7 @@ export function search(snapshot: Snapshot, moment: Moment, params: SearchParams)
   return { result, total };
 }
 
-/** The best entries first. Ties, and an empty query, have the snapshot's order. */
+/** Ties, and an empty query, have the snapshot's order. */
 function pick({ listings, index }: Snapshot, { q, limit, offset, ...filters }: SearchParams): RankedPart {
   const filter = createFilter(filters);
   const passes = (id: number) => {

@@ -1,6 +1,4 @@
-// The tables by which `ranking.ts` reads a query: words without a subject, synonyms, pairs, and forms of words.
-
-/** Words of a query's form, and words that fit every entry, because everything on sale is an API for data. */
+/** Words of a query's form, and words that fit every entry: everything on sale is an API for data. */
 export const STOP_WORDS: ReadonlySet<string> = new Set(
   `a about all am an and any are around as at be been between but by can could did do does doing for from get gets
    getting give gives go going had has have having hello help how i if in into is it its just know let like lot
@@ -14,8 +12,8 @@ export const STOP_WORDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Words for an activity, a form, a time or an amount, in the singular. They may be asked of any subject, so they alone
- * answer no question about an unknown one: "stock price of Apple" is not answered by prices of tokens.
+ * Words that may be asked of any subject, in the singular. Alone they answer no question about an unknown one: "stock
+ * price of Apple" is not answered by prices of tokens.
  */
 export const GENERAL_WORDS: ReadonlySet<string> = new Set(
   `forecast prediction price cost rate value quote text sentence article page summary image picture photo document
@@ -35,16 +33,12 @@ function each(words: string, phrases: readonly string[]): Record<string, readonl
   return Object.fromEntries(words.split(' ').map((word) => [word, phrases]));
 }
 
-/** Gives the phrases to each pair of a word of `left` and a word of `right`. */
 function pairs(left: string, right: string, phrases: readonly string[]): Record<string, readonly string[]> {
   const keys = left.split(' ').flatMap((first) => right.split(' ').map((second) => `${first} ${second}`));
   return Object.fromEntries(keys.map((key) => [key, phrases]));
 }
 
-/**
- * The word or pair of words on the left is also searched as those on the right, at a lower weight, and not the other
- * way. Plurals are looked up by their singular.
- */
+/** The left is also searched as the right, at a lower weight, not the other way. Plurals go by their singular. */
 export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   // Chains and money
   account: ['wallet', 'address'],
@@ -256,7 +250,7 @@ export const ASKED_OF_A_NAME: Readonly<Record<string, readonly string[]>> = {
   summary: ENCYCLOPEDIA,
 };
 
-/** Currencies that people name by their code (ISO 4217, the ECB's list). */
+/** ISO 4217, the ECB's list. */
 const CURRENCIES =
   'aud|bgn|brl|cad|chf|cny|czk|dkk|eur|gbp|hkd|huf|idr|ils|inr|isk|jpy|krw|mxn|myr|nok|nzd|php|pln|ron|sek|sgd|thb|' +
   'try|usd|zar';
@@ -264,11 +258,11 @@ const CURRENCIES =
 interface Shape {
   readonly form: RegExp;
   readonly means: readonly string[];
-  /** What a word of this form is one of. It stands for the word in pairs: "example.com up" is "site up". */
+  /** Stands for the word in pairs: "example.com up" is "site up". */
   readonly inPairs: string;
 }
 
-/** Forms of words, and what is searched too when a word has the form. The first match applies. */
+/** What is searched too when a word has the form. The first match applies. */
 export const SHAPES: readonly Shape[] = [
   { form: /^0x[0-9a-f]{40}$/i, means: ['address', 'wallet', 'balances'], inPairs: 'address' },
   { form: /^0x[0-9a-f]{64}$/i, means: ['transaction', 'hash', 'status'], inPairs: 'transaction' },
