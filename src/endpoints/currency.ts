@@ -17,15 +17,13 @@ import {
 import { field, gatherParts, type Missing, missingField, percentOf, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-// The ECB's reference rates of a day: all of them against a base, or one amount converted.
-// 1. The day's fixing is read; it must quote the currencies that were asked for.
-// 2. The fixing before gives the change, and the days before give the series. An answer does not fail for them.
-// 3. `missing` says when the fixing is older than a holiday explains.
+// The ECB's reference rates of a day: all of them against a base, or one amount converted. An answer does not fail for
+// the change or the series, which need days before. `missing` says when the fixing is older than a holiday explains.
 
 const CODE = /^[A-Za-z]{3}$/;
 const CODE_FORM = 'a three-letter currency code such as EUR';
 
-/** A currency code in any letter case. Whether the day's rates quote it is checked later. */
+/** In any letter case. Whether the day's rates quote it is checked later. */
 function codeParam() {
   return z
     .string({ error: `required: ${CODE_FORM}` })
@@ -71,7 +69,6 @@ const previousDateField = dateField.nullable().meta({
   format: 'date',
 });
 
-/** The days' fixings, each with `shape` beside its date. */
 function seriesField<T extends z.ZodRawShape>(shape: T) {
   return z
     .array(z.strictObject({ date: z.string().meta({ description: 'Day of the fixing', format: 'date' }), ...shape }))
@@ -184,7 +181,7 @@ function ratesOf(fixing: Fixing, base: string, codes: readonly string[]): Record
 
 const AMOUNT_FORM = 'a decimal number with at most 18 digits before and 8 after the point, without sign or exponent';
 
-/** A hundredth of a cent; a small amount of a weak currency keeps six significant digits instead. */
+/** A hundredth of a cent; six significant digits for a small amount of a weak currency. */
 const RESULT_PRECISION = { decimals: 4, significant: 6 };
 
 const amount = z
@@ -286,7 +283,7 @@ export const currencyConvert = defineEndpoint({
   },
 });
 
-/** None where the day lacks a currency. */
+/** Null where the day lacks a currency. */
 function rateOn(fixing: Fixing, from: string, to: string) {
   const rate = crossRate(fixing, from, to);
   return rate === null ? [] : [{ date: fixing.date, rate: formatDecimal(roundedRate(rate)) }];
@@ -301,7 +298,7 @@ async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency
   return await currency.at(date ?? null);
 }
 
-/** Throws BadParameter that names each currency without a rate on that day, and lists those that have one. */
+/** Throws BadParameter that names the currencies without a rate, and lists those that have one. */
 function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [string, string])[]): void {
   const list = [...rates.keys()].sort().join(', ');
   const errors = asked
@@ -312,17 +309,16 @@ function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [strin
 
 interface History {
   readonly previous: Fixing | null;
-  /** Oldest first; null when no series was asked for, or it cannot be read. */
+  /** Oldest first; null when none was asked for, or it cannot be read. */
   readonly series: readonly Fixing[] | null;
   readonly missing: Missing;
-  /** Of the fixing, then of its history. */
   readonly sources: ReturnType<typeof fixingSource>[];
 }
 
-/** Enough for the fixing before: the longest gap is five days, at Easter and Christmas. */
+/** The longest gap between fixings is five days, at Easter and Christmas. */
 const LOOK_BACK_DAYS = 14;
 
-/** Reads what lies before a fixing: one read of a file that is kept. `missing` has it when that fails. */
+/** One read of a file that is kept. When that fails, `missing` has it. */
 async function readHistory(
   { currency }: Pick<Sources, 'currency'>,
   read: DatedFixing,
@@ -343,16 +339,15 @@ async function readHistory(
   };
 }
 
-/** A rate's change since the fixing before, in percent; null where that lacks a currency. */
+/** In percent; null where the fixing before lacks a currency. */
 function changeSince(previous: Fixing | null, now: Fixing, from: string, to: string): string | null {
   const change = previous && rateChange(previous, now, from, to);
   return change && percentOf(change.part, change.whole);
 }
 
-/** More than the two working days that the ECB pauses at most (Easter and Christmas, TARGET holidays). */
+/** The ECB pauses at most two working days (Easter and Christmas, TARGET holidays). */
 const LATE_WEEKDAYS = 4;
 
-/** Says that a fixing is too old for the day asked for, or for today in Frankfurt. */
 function lateFixing({ clock }: Pick<Sources, 'clock'>, { date }: Fixing, asked: string | undefined): Missing {
   const day = asked ?? frankfurtDate(clock.nowMs());
   const weekdays = weekdaysBetween(date, day);

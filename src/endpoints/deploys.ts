@@ -17,8 +17,7 @@ import {
   untilWritten,
 } from './freshness.ts';
 
-// The contracts that transactions created, as collected: page by page with all that is known of each, and the count per
-// hour (paid); the newest ones (free). The free route names the price of the paid one.
+// The contracts that transactions created, as collected: pages and the count per hour (paid); the newest (free).
 
 const deployField = z.strictObject({
   address: field.address('The new contract'),
@@ -145,7 +144,7 @@ export const deploysHistory = defineEndpoint({
   async run({ limit, deployer = null, kind = null, cursor = null }, sources: Collected) {
     const { reads } = sources;
     const until = soldUntil(sources);
-    // One more than asked for tells whether there is a next page.
+    // One more tells whether there is a next page.
     const found = reads.deployPage({ limit: limit + 1, deployer, kind, after: cursor });
     if (cursor !== null && found.length === 0) throw new NotFound('no deploy after this cursor is collected any more');
     const page = found.slice(0, limit);

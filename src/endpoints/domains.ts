@@ -8,10 +8,9 @@ import type { RdapAnswer } from '../upstream/domains/rdap.ts';
 import { field, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-// A domain name: its records in the DNS at this moment, and its registration.
-// A registration is looked up in steps:
-// 1. the registry is asked for its RDAP record; the root zone has the last word on an unknown top-level domain;
-// 2. without a record the DNS decides what can be said of the name (`interpretNoRecord`).
+// A domain name: its records in the DNS at this moment, and its registration. The registry is asked for its RDAP
+// record; the root zone has the last word on an unknown top-level domain. Without a record the DNS decides what can be
+// said.
 
 const KNOWN = Object.keys(DNS_TYPES) as DnsType[];
 const DEFAULT = 'A,AAAA,CNAME,MX,TXT,NS';
@@ -127,7 +126,7 @@ export const domainsDns = defineEndpoint({
   },
 });
 
-/** A copy that may be changed, with the mail servers in the order in which senders try them. */
+/** A copy with the mail servers in the order in which senders try them. */
 function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records']): Partial<z.input<typeof lists>> {
   const copy = structuredClone(records) as Partial<z.input<typeof lists>>;
   copy.MX?.sort((a, b) => a.preference - b.preference);
@@ -204,7 +203,7 @@ export const domainsWhois = defineEndpoint({
     const tld = domain.slice(domain.lastIndexOf('.') + 1);
     const [answer, exists] = await Promise.all([
       rdap.domain(domain, signal).catch((error: unknown) => ({ error })),
-      // The list is as old as the library: the root zone has the last word on a name that is not in it.
+      // The list is as old as the library.
       isListedTld(tld) || existsInRoot(dns, tld, signal),
     ]);
     if (!exists)
@@ -234,7 +233,7 @@ export const domainsWhois = defineEndpoint({
   },
 });
 
-/** Whether the root zone has the name. True where the DNS cannot say: no name is called missing for a failure. */
+/** True where the DNS cannot say: no name is called missing for a failure. */
 async function existsInRoot(dns: Sources['dns'], tld: string, signal: AbortSignal): Promise<boolean> {
   const found = await dns.lookup(tld, ['NS'], signal).catch((error: unknown) => {
     signal.throwIfAborted();
@@ -244,7 +243,6 @@ async function existsInRoot(dns: Sources['dns'], tld: string, signal: AbortSigna
   return found?.exists !== false;
 }
 
-/** What is unknown when the registry has no record. */
 const NO_RECORD = {
   registrar: null,
   createdAt: null,
@@ -256,11 +254,8 @@ const NO_RECORD = {
 };
 
 /**
- * What a registry's "no record" means:
- * 1. The name has name servers or an alias: it is registered.
- * 2. Its DNSSEC validation fails: it is signed, so it may be registered.
- * 3. The registry is not known to be the responsible one: unknown.
- * 4. Otherwise it looks available.
+ * What "no record" means. A name with name servers or an alias is registered. A failing DNSSEC validation means that it
+ * is signed, so it may be. With a registry that may not be the responsible one it is unknown. Else it looks available.
  */
 async function interpretNoRecord(dns: Sources['dns'], domain: string, { vouched }: RdapAnswer, signal: AbortSignal) {
   const { status, records, aliases } = await dns.lookup(domain, ['NS'], signal);
@@ -277,7 +272,7 @@ function sourceOf({ registry, ...read }: RdapAnswer, termsUrl: string | null) {
   };
 }
 
-/** A host name, IDN too, parsed to its ASCII form, so that equal requests have equal parameters. */
+/** IDN too. Parsed to ASCII, so that equal requests have equal parameters. */
 function hostNameParam(description: string, { underscores }: { underscores: boolean }) {
   return z
     .string({ error: 'required: a host name such as example.com' })

@@ -8,16 +8,12 @@ import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
 import { withoutCredentials } from '../lib/url.ts';
 
-// What all routes share, so that one thing has one shape in every answer:
-// 1. `field`: the members of answers;
-// 2. addresses and hashes in the query;
-// 3. the source of a live answer, amounts for a unit of gas, and percentages;
-// 4. the members that are null or incomplete, and the parts for which an answer does not fail;
-// 5. the priced detail that a free answer names.
+// What all routes share, so that one thing has one shape in every answer: members, addresses and hashes, percentages,
+// the source of a live answer, the parts for which an answer does not fail, the priced detail that a free answer names.
 
 export const DAY_SECONDS = 86_400;
 
-/** Of a percentage: a hundredth of a basis point. */
+/** A hundredth of a basis point. */
 const DECIMALS = 4;
 
 const PERCENT = /^-?\d+(\.\d{1,4})?$/;
@@ -27,39 +23,30 @@ const decimal = (description: string) => matching(/^\d+(\.\d+)?$/, description);
 const bigInteger = (description: string) => matching(/^\d+$/, description);
 const count = (description: string) => z.int().nonnegative().meta({ description });
 
-/** The members of answers, each with its description; one that may be null says there when it is. */
+/** A description says when a member is null. */
 export const field = {
   object: <T extends z.ZodRawShape>(description: string, shape: T) => z.strictObject(shape).meta({ description }),
   objectOrNull: <T extends z.ZodRawShape>(description: string, shape: T) =>
     z.strictObject(shape).nullable().meta({ description }),
-  /** A list of objects. */
   list: <T extends z.ZodRawShape>(description: string, shape: T) =>
     z.array(z.strictObject(shape)).meta({ description }),
   boolean: (description: string) => z.boolean().meta({ description }),
   text: (description: string) => z.string().meta({ description }),
   textOrNull: (description: string) => z.string().nullable().meta({ description }),
-  /** A whole number that is never negative. */
   count,
   countOrNull: (description: string) => z.int().nonnegative().nullable().meta({ description }),
   integerOrNull: (description: string) => z.int().nullable().meta({ description }),
-  /** A number that may have a fraction. */
   numberOrNull: (description: string) => z.number().nullable().meta({ description }),
-  /** An exact amount as digits, with a fraction when it has one; never a float. */
+  /** Digits, with a fraction when it has one; never a float. */
   decimal,
-  /** An amount of USDC, which has six decimals. */
   usdc: (description: string) => matching(/^\d+(\.\d{1,6})?$/, description),
-  /** A whole number as digits, because it may be above 2^53. */
+  /** Digits, because it may be above 2^53. */
   bigInteger,
-  /** An exact amount for a unit of gas; `showPerGas` makes it. */
   perGas: (description: string) =>
     z.strictObject({ wei: bigInteger('In wei'), gwei: decimal('In gwei') }).meta({ description }),
-  /** 20 bytes in lower case. */
   address: (description: string) => matching(/^0x[0-9a-f]{40}$/, description),
-  /** 32 bytes in lower case. */
   hash: (description: string) => matching(/^0x[0-9a-f]{64}$/, description),
-  /** Unix seconds. */
   at: (description: string) => count(`${description}, in Unix seconds`),
-  /** A percentage with its sign; `description` says of what. */
   percent: (description: string) =>
     matching(PERCENT, `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall`),
   percentOfAll: (description: string) =>
@@ -72,10 +59,7 @@ export const field = {
 
 export const asOfBlock = field.count('The block at which the answer was read');
 
-/**
- * An address in the query: in one letter case, or with a right EIP-55 checksum.
- * It is parsed to lower case, so that equal requests have equal parameters.
- */
+/** In one letter case, or with a right EIP-55 checksum. Parsed to lower case, so that equal requests are equal. */
 export function addressParam(description: string) {
   return hexText(40, 'a 0x address of 40 hex digits')
     .refine(
@@ -86,13 +70,13 @@ export function addressParam(description: string) {
     .meta({ description: `${description}; in one letter case, or with a right EIP-55 checksum` });
 }
 
-/** A transaction hash in the query, in any letter case, parsed to lower case. */
+/** In any letter case, parsed to lower case. */
 export function hashParam(description: string) {
   return hexText(64, 'a 0x transaction hash of 64 hex digits').transform(lowerCase).meta({ description });
 }
 
 function hexText(digits: number, form: string) {
-  // It aborts, because the rules after it are for texts of this form.
+  // It aborts: later rules are for texts of this form.
   return z
     .string({ error: `required: ${form}` })
     .regex(new RegExp(`^0[xX][0-9a-fA-F]{${digits}}$`), { error: form, abort: true });
@@ -102,12 +86,11 @@ function lowerCase(text: string): `0x${string}` {
   return text.toLowerCase() as `0x${string}`;
 }
 
-/** The `source` of an answer that was read from the chain just now. */
+/** It was read from the chain just now. */
 export function chainSource(chain: ChainClient, clock: Clock) {
   return { name: `JSON-RPC of eip155:${chain.chainId}`, url: chain.publicUrl, retrievedAt: nowSeconds(clock) };
 }
 
-/** Such a source in the documented examples. */
 export const EXAMPLE_CHAIN_SOURCE = {
   name: 'JSON-RPC of eip155:5042',
   url: 'https://rpc.mainnet.arc.io',
@@ -118,7 +101,7 @@ export function showPerGas(wei: bigint) {
   return { wei: wei.toString(), gwei: formatGwei(wei) };
 }
 
-/** `part` of `whole` in percent, rounded once, half away from zero. `whole` must be positive. */
+/** Rounded once, half away from zero. `whole` must be positive. */
 export function percentOf(part: bigint, whole: bigint): string {
   const size = (part < 0n ? -part : part) * 100n * 10n ** BigInt(DECIMALS);
   const rounded = (2n * size + whole) / (2n * whole);
@@ -136,14 +119,12 @@ export const missingField = field.list(
 
 export type Missing = z.output<typeof missingField>;
 
-/** The entries whose condition holds. */
 export function missingWhen(
   entries: readonly (readonly [isMissing: boolean, field: string, reason: string])[],
 ): Missing {
   return entries.flatMap(([isMissing, field, reason]) => (isMissing ? [{ field, reason }] : []));
 }
 
-/** How long an answer waits for its optional parts, which run at once. */
 const WAIT_MS = 2500;
 
 type Part<T> = (signal: AbortSignal) => Promise<T>;
@@ -154,9 +135,8 @@ interface Gathered<T> {
 }
 
 /**
- * Reads the optional parts of an answer at once, each under the name of its member.
- * A source that fails, or takes longer than 2.5 s, makes its own part null and is listed in `missing`.
- * Rejects with the signal's reason when the caller aborts, and with any error that is a bug.
+ * Reads an answer's optional parts at once, each under its member's name. A source that fails, or takes longer than
+ * 2.5 s, makes its part null and is listed in `missing`. Rejects when the caller aborts, and with a bug.
  */
 export async function gatherParts<T extends Record<string, unknown>>(
   tasks: { readonly [K in keyof T]: Part<T[K]> },
@@ -184,23 +164,19 @@ export async function gatherParts<T extends Record<string, unknown>>(
   }
 }
 
-/** Where a free summary's detail is sold. */
 export const detailField = field.object('The priced detail of this free summary', {
   path: z.string().meta({ description: 'The priced route; the same is sold in bitcoin below /v1/lightning' }),
   priceUsd: z.string().meta({ description: 'What a call of it costs' }),
   adds: z.string().meta({ description: 'What it says beyond this answer' }),
 });
 
-/** The link to a priced endpoint, with the path and price of its own declaration. Throws for a free endpoint. */
+/** Throws for a free endpoint. */
 export function paidDetail<S>({ path, price }: Endpoint<S>, adds: string): z.output<typeof detailField> {
   if (price === null) throw new Error(`${path} is free`);
   return { path: `/v1/paid${path}`, priceUsd: price.usd, adds };
 }
 
-/**
- * Where and when an answer's source was read (Unix seconds). Every endpoint with a configured source takes the URL from
- * here: a mirror's may hold its operator's credentials.
- */
+/** Endpoints take the URL from here: a mirror's may hold its operator's credentials. */
 export function readFrom({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
   return { url: withoutCredentials(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
 }

@@ -6,18 +6,15 @@ import { inTime } from '../lib/tasks.ts';
 import { DAY_SECONDS, field } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-// How an answer over collected data says how current it is, and where live and collected data meet:
-// 1. a free answer's bytes are kept until the collector writes;
-// 2. `freshness` and `source` tell the collector's position; all time windows end at that position;
-// 3. before the first block is collected a priced route fails, and no buyer pays for an empty answer;
-// 4. a value that is read live comes from the collected data while the chain does not answer.
+// How an answer over collected data says how current it is. All time windows end at the collector's position. Before
+// the first block a priced route fails, so no buyer pays for an empty answer.
 
 export type Collected = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads' | 'collected'>;
 
-/** How long a free answer's bytes are kept when the collector writes nothing: its lag grows even then. */
+/** While the collector writes nothing, its lag still grows. */
 export const KEEP_MS = 5000;
 
-/** The `version` of a free endpoint over collected data: it changes with each write of the collector. */
+/** A free endpoint's `version`: it changes with each write of the collector. */
 export const untilWritten = ({ reads }: Pick<Sources, 'reads'>): number => reads.version();
 
 export const freshness = field.object('How current the collected data is; null while unknown', {
@@ -27,7 +24,7 @@ export const freshness = field.object('How current the collected data is; null w
   lagSeconds: field.integerOrNull('Time between the two, and since a provider last confirmed the head'),
 });
 
-/** While no provider answers, the lag grows with the clock, because the chain's height is unknown. */
+/** While no provider answers, the lag grows with the clock. */
 export function freshnessOf(status: CollectorStatus, clock: Clock): z.output<typeof freshness> {
   const { head, collected, headCheckedMs, headAdvancedMs } = status;
   const checkedMs = headCheckedMs ?? headAdvancedMs;
@@ -41,13 +38,12 @@ export function freshnessOf(status: CollectorStatus, clock: Clock): z.output<typ
   };
 }
 
-/** The members that say how current an answer is and where it comes from. */
 export function provenance({ chain, clock, collector }: Pick<Collected, 'chain' | 'clock' | 'collector'>) {
   const status = collector.status();
   const checkedAt = status.headCheckedMs === null ? nowSeconds(clock) : Math.floor(status.headCheckedMs / 1000);
   return {
     freshness: freshnessOf(status, clock),
-    // The time of the last chain read, not of the request: two answers over the same data have the same bytes.
+    // The last read's time, not the request's: two answers over the same data have the same bytes.
     source: {
       name: `Collected from eip155:${chain.chainId} over JSON-RPC`,
       url: chain.publicUrl,
@@ -56,24 +52,22 @@ export function provenance({ chain, clock, collector }: Pick<Collected, 'chain' 
   };
 }
 
-/** The end of every time window, in Unix seconds: the moment up to which the chain was read. */
+/** Unix seconds: the moment up to which the chain was read. */
 export function collectedUntil({ clock, collector }: Pick<Collected, 'clock' | 'collector'>): number {
   return collector.status().collected?.at ?? nowSeconds(clock);
 }
 
-/** That moment for a priced route. Throws Unavailable before the first block is collected. */
+/** For a priced route. Throws Unavailable before the first block is collected. */
 export function soldUntil({ collector }: Pick<Collected, 'collector'>): number {
   const { collected } = collector.status();
   if (collected === null) throw nothingYet();
   return collected.at;
 }
 
-/** 503: the collector has not read a block yet. */
 export function nothingYet(): Unavailable {
   return new Unavailable('not_collected_yet', 'No block of the chain is collected yet; try again soon.');
 }
 
-/** The provenance members of the documented examples. */
 export const EXAMPLE_PROVENANCE = {
   freshness: { head: 32250000, collected: 32250000, lagBlocks: 0, lagSeconds: 0 },
   source: {
@@ -83,23 +77,20 @@ export const EXAMPLE_PROVENANCE = {
   },
 };
 
-/** The last 24 hours of the clock, the current one included. */
+/** The current one included. */
 export function lastHours({ reads }: Pick<Collected, 'reads'>, until: number) {
   return reads.hours(until - DAY_SECONDS + 3600, until + 1);
 }
 
-/** How long the chain is waited for when there is something in its place: far below the time that a handler has. */
+/** Far below the time that a handler has. */
 const LIVE_MS = 3000;
 
-/**
- * What `live` reads from the chain, or `collected` when the chain fails, is busy or gives no answer within 3 s.
- * Where `collected` is null there is nothing that may be sold for it: then the chain's own failure is thrown.
- */
+/** As `liveOr`. A null `collected` is nothing that may be sold: then the chain's own failure is thrown. */
 export async function liveOrCollected<T>(live: () => Promise<T>, collected: T | null, clock: Clock): Promise<T> {
   return collected === null ? live() : liveOr(live, collected, clock);
 }
 
-/** What `live` reads from the chain, or `other` when the chain fails, is busy or gives no answer within 3 s. */
+/** `other` when the chain fails, is busy or gives no answer within 3 s. */
 export async function liveOr<T, O>(live: () => Promise<T>, other: O, clock: Clock): Promise<T | O> {
   const late = () => new UpstreamFailed('chain', 'no answer in time');
   return inTime(live(), LIVE_MS, clock, late).catch((error: unknown) => {

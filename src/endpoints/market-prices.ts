@@ -22,8 +22,7 @@ import {
 } from './fx/fields.ts';
 import type { Sources, WatchedToken } from './sources.ts';
 
-// What watched tokens are traded for in USDC: all of them over the last hour (this route), and one of them over a day
-// with its pools (`marketField`, which `chain/token` shows). Both end with the newest collected block.
+// What watched tokens are traded for in USDC: all of them over the last hour, one of them over a day with its pools.
 
 const nullableRate = (description: string) =>
   rate.nullable().meta({ description: `${description}; USDC for one whole token, null without a trade` });
@@ -108,7 +107,7 @@ export const marketPrices = defineEndpoint({
 });
 
 const WINDOW_MINUTES = 60;
-/** Long: a service that watches no token does so until its configuration changes. */
+/** A service watches no token until its configuration changes. */
 const RETRY_SECONDS = 3600;
 
 function showPair(token: WatchedToken, sources: Collected, until: number): z.input<typeof pair> {
@@ -155,7 +154,7 @@ const NOT_WATCHED =
   'this service collects trades and transfers of the tokens that it watches, and this is none of them';
 const IS_USDC = 'USDC is what prices are quoted in, and its transfers are not collected';
 
-/** Why nothing of a token is collected; null for a watched token. */
+/** Null for a watched token. */
 export function uncollectedReason(
   { collected, usdc }: Pick<Sources, 'collected' | 'usdc'>,
   address: string,
@@ -166,7 +165,7 @@ export function uncollectedReason(
 
 const DAY_MINUTES = DAY_SECONDS / 60;
 
-/** A watched token's market up to `until`, in Unix seconds. */
+/** `until`: Unix seconds. */
 export function showMarket(
   { reads, clock, collected }: Pick<Collected, 'reads' | 'clock' | 'collected'>,
   address: `0x${string}`,
@@ -191,7 +190,7 @@ export function showMarket(
   };
 }
 
-/** The change of the rate in percent, from fractions, so that only the result is rounded. */
+/** In percent, from fractions, so that only the result is rounded. */
 function changeOf(from: Amounts | null, to: Amounts | null): string | null {
   if (from === null || to === null) return null;
   const before = from.usdcE9 * to.baseE9;

@@ -17,14 +17,11 @@ import {
 } from './freshness.ts';
 import type { Sources } from './sources.ts';
 
-// The chain as a whole, and how well this service follows it:
-// 1. `/network`: the head, read live as long as the chain answers, and the collector's position;
-// 2. `/activity`: what happened in each of the last 24 hours, as collected;
-// 3. `/health`: whether the collected data are current, with 503 when they are not.
+// The chain as a whole (`/network`, `/activity`), and how well this service follows it (`/health`).
 
 /** Header times are whole seconds, which two blocks of Arc share. Over 200 blocks the mean errs by at most 0.005 s. */
 const BLOCK_TIME_SPAN = 200;
-/** Ten seconds of half-second blocks: recent, and a batch of moderate size. */
+/** Ten seconds of half-second blocks: recent, and a moderate batch. */
 const SAMPLE_BLOCKS = 20;
 
 const nothingYet = 'null before the first block is collected';
@@ -77,7 +74,6 @@ export const network = defineEndpoint({
     'collector is.',
   params: z.object({}),
   result: networkResult,
-  // One live read serves all callers: at most one every five seconds.
   cacheMs: 5000,
   example: {
     params: {},
@@ -135,7 +131,7 @@ interface Measured {
 
 async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<Measured> {
   const head = await readLatestHeader(chain, { signal });
-  // Without genesis, which may be much older than the second block.
+  // Genesis may be much older than the second block.
   const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
   const sampled = sampleBefore(head.number);
   const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
@@ -151,7 +147,7 @@ async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<M
   };
 }
 
-/** The sample's blocks before the head, without genesis. */
+/** Without genesis. */
 function sampleBefore(head: number): number[] {
   return Array.from({ length: SAMPLE_BLOCKS - 1 }, (_, back) => head - 1 - back).filter((block) => block > 0);
 }
@@ -160,7 +156,7 @@ function meanBlockTime(first: Header, head: Header): number | null {
   return head.at > first.at ? (head.at - first.at) / (head.number - first.number) : null;
 }
 
-/** What the collector has of it while the chain gives no answer; null before it has seen a head. */
+/** In place of the chain's answer; null before the collector has seen a head. */
 function readCollected({ collector, reads }: Read): Measured | null {
   const { head, blockTimeSeconds } = collector.status();
   return (
@@ -175,7 +171,7 @@ function rates(transactions: readonly number[], blockTime: number | null) {
   return { blockTimeSeconds: rounded(blockTime), txPerSecond };
 }
 
-/** Three decimals: whole-second header times do not give more. */
+/** Header times of whole seconds do not give more than three decimals. */
 function rounded(value: number): number {
   return Math.round(value * 1000) / 1000;
 }
@@ -316,7 +312,7 @@ export const health = defineEndpoint({
   },
 });
 
-/** Stalled comes before lagging, because the lag means nothing while no provider reports the head. */
+/** Stalled comes before lagging: a lag means nothing while no provider reports the head. */
 function statusOf(
   hasHead: boolean,
   { headMovedSecondsAgo, lagBlocks, lagSeconds }: z.output<typeof healthResult>['readings'],

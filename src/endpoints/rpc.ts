@@ -14,8 +14,7 @@ import {
   untilWritten,
 } from './freshness.ts';
 
-// The chain's RPC providers as the collector's probes see them: each one's last answer (free), and its state, latency,
-// lag and errors over 15 minutes with its availability over a day (paid). The free route names the paid one's price.
+// The chain's RPC providers as the collector's probes see them: each one's last answer (free), its figures (paid).
 
 const count = z.int().nonnegative();
 
@@ -74,7 +73,6 @@ const rpcHealthResult = z.strictObject({
   source: sourceSchema,
 });
 
-/** Of latencies, lags and error shares. */
 const PROBE_WINDOW_SECONDS = 900;
 
 const HOUR_MS = 3_600_000;
@@ -170,7 +168,6 @@ function rounded(value: number): number {
   return Math.round(value * 1e4) / 1e4;
 }
 
-/** The state by an endpoint's last probe. */
 function currently(last: StoredProbe | undefined, lagBlocks: number) {
   if (!last) return { state: 'unknown' as const, checkedAt: null };
   const state = !last.ok ? 'down' : (headLagOf(last) ?? 0) > lagBlocks ? 'lagging' : 'up';
@@ -250,7 +247,7 @@ export const rpc = defineEndpoint({
   },
 });
 
-/** Blocks behind the best head of the same round; null when the endpoint reported no head. */
+/** Against the best head of the same round; null when the endpoint reported none. */
 function headLagOf({ head, bestHead }: Pick<StoredProbe, 'head' | 'bestHead'>): number | null {
   return head === null || bestHead === null ? null : Math.max(bestHead - head, 0);
 }

@@ -9,8 +9,6 @@ import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenan
 import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
 import type { Sources } from './sources.ts';
 
-// The project's own token: what was burned, what its distributor paid out, and its price, as far as collected.
-
 const RECENT = 20;
 
 const sinceField = field.objectOrNull(
@@ -63,7 +61,7 @@ const EXAMPLE_SINCE = { block: 31731601, at: 1794940001 };
 
 type Read = Collected & Pick<Sources, 'projectToken'>;
 
-/** An answer sums up every burn and payout, of which there are few an hour. */
+/** An answer sums up every burn and payout: a few an hour. */
 const TOKEN_KEEP_MS = 5000;
 
 export const token = defineEndpoint({
@@ -117,7 +115,6 @@ export const token = defineEndpoint({
       },
       payouts: collected.hasDistributor
         ? {
-            // Payouts are collected in base units of USDC's ERC-20 interface.
             totalUsdc: formatUnits(payouts.total, USDC_DECIMALS),
             last24hUsdc: formatUnits(payouts.recent, USDC_DECIMALS),
             recipients: payouts.accounts,

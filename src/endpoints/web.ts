@@ -7,9 +7,8 @@ import type { UnreachedUrl } from '../upstream/web/web.ts';
 import { DAY_SECONDS, field } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-// A public web page: its content (`extract`), and how its server answers (`check`).
-// The fetch behind both tells whether the host is public, so a literal address and a name get the same answer.
-// What a check cannot reach is a problem that says at which step it failed, with what was measured until then.
+// A public web page: its content (`extract`), and how its server answers (`check`). A literal address and a name get
+// the same answer. What a check cannot reach is a problem that says at which step it failed.
 
 /** In characters: RFC 9110 asks for support of 8000, most pages need 200. */
 const MAX_URL = 2048;
@@ -28,7 +27,6 @@ const urlParam = z
 const askedUrl = field.text('The URL that was asked for');
 const finalUrl = field.text('Where the answer came from, after redirects');
 
-/** The most text that `extract` promises. */
 const MAX_CHARACTERS = 20_000;
 
 const extractResult = z.strictObject({
@@ -152,7 +150,7 @@ const tlsSchema = z.strictObject({
 
 const measuredFromField = field.text('The service that measured');
 
-/** What the problem of a URL that does not answer says beside the members of every problem. */
+/** Beside the members of every problem. */
 export const unreachedMembers = z.object({
   up: z.literal(false).nullable().meta({
     description: 'null when the cause may be on the side of this service, such as its name server or its lack of IPv6',
@@ -342,12 +340,11 @@ function roundPhases({ dns, connect, tls, request }: Reached['phaseMs']) {
   };
 }
 
-/** The sum of the steps; null is a step that was not needed. */
+/** Null is a step that was not needed. */
 function sumMs(steps: readonly (number | null)[]): number {
   return tenths(steps.reduce<number>((sum, step) => sum + (step ?? 0), 0));
 }
 
-/** Finer differences are noise. */
 function tenths(value: number): number {
   return Math.round(value * 10) / 10;
 }

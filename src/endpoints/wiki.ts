@@ -8,8 +8,7 @@ import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedi
 import { field, gatherParts, missingField, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-// Wikipedia: articles that match a search, the summary of an article, and its text from any offset.
-// Every answer carries the licence and the attribution that the text must be passed on with.
+// Wikipedia's articles. Every answer carries the licence and the attribution that the text must be passed on with.
 
 /** MediaWiki's limit on titles, in bytes. */
 const MAX_TITLE_BYTES = 255;
@@ -21,7 +20,7 @@ const langParam = z
   .prefault('en')
   .meta({ description: 'Language edition, by its subdomain', default: 'en' });
 
-/** An article's title as plain text. An underscore counts as a space. */
+/** Plain text. An underscore counts as a space. */
 const titleParam = z
   .string({ error: "required: an article's title" })
   .transform((text, context) => {
@@ -36,7 +35,7 @@ const titleParam = z
   })
   .meta({ description: 'Title of the article, in any letter case that the edition accepts; redirects are followed' });
 
-/** The licence of Wikipedia's text; images have their own. */
+/** Images have licences of their own. */
 const LICENCE = 'CC BY-SA 4.0' as const;
 const LICENCE_URL = 'https://creativecommons.org/licenses/by-sa/4.0/';
 
@@ -65,7 +64,6 @@ const meaningsField = z
       'page, and when they cannot be read',
   });
 
-/** What both answers about one article say besides its text. */
 const articleFields = {
   updatedAt: field.at('Newest edit').nullable(),
   disambiguation: field.boolean('true: the page lists articles of that name; see `meanings`'),
@@ -214,10 +212,9 @@ export const wikiSummary = defineEndpoint({
   },
 });
 
-/** The most text that the route promises. */
 const MAX_CHARACTERS = 20_000;
 
-/** More than any article has: the longest pages have two million bytes. */
+/** The longest pages have two million bytes. */
 const MAX_OFFSET = 5_000_000;
 
 const offsetParam = integerParam({
@@ -299,7 +296,7 @@ export const wikiArticle = defineEndpoint({
   },
 });
 
-/** A text from `offset` on, in code points. Throws BadParameter for an offset at which the text is over. */
+/** `offset`: in code points. Throws BadParameter where the text is over. */
 function partFrom(text: string, offset: number) {
   const skipped = clipText(text, offset);
   const rest = text.slice(skipped.text.length);
@@ -311,7 +308,7 @@ function partFrom(text: string, offset: number) {
   return { ...part, offset, nextOffset: part.truncated ? offset + part.characters : null, totalCharacters };
 }
 
-/** What breaks MediaWiki's rules (mediawiki.org/wiki/Manual:Page_title): the title becomes part of a path. */
+/** By mediawiki.org/wiki/Manual:Page_title: the title becomes part of a path. */
 function titleFault(title: string): string | null {
   if (title === '') return "an article's title";
   if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
@@ -324,7 +321,7 @@ function noArticle(lang: string, title: string): NotFound {
   return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
 }
 
-/** The meanings of a disambiguation page. Any other page costs no request. */
+/** Costs no request for any page but a disambiguation page. */
 function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signal: AbortSignal) {
   const tasks = {
     meanings: async (within: AbortSignal) => (page.disambiguation ? wiki.meanings(lang, page.title, within) : null),
@@ -332,7 +329,6 @@ function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signa
   return gatherParts(tasks, signal);
 }
 
-/** What the licence requires beside the text. */
 function attributionOf(title: string, url: string): string {
   return (
     `"${title}" by Wikipedia contributors, ${url}, ${LICENCE} (${LICENCE_URL}); converted to plain text, possibly ` +

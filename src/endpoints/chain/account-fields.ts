@@ -5,8 +5,7 @@ import type { ContractCreation } from '../../collector/store/deploys.ts';
 import { field } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
-// What `chain/wallet` and `chain/token` say of an account: its label, whose code it runs, its creation, and the blocks
-// that were searched for what it did.
+// What `chain/wallet` and `chain/token` say of an account, and the blocks that were searched for what it did.
 
 export const placeField = (description: string) =>
   field.object(description, { block: z.int().nonnegative(), at: field.at('Time of the block') });

@@ -30,9 +30,8 @@ import {
   showProxy,
 } from './account-fields.ts';
 
-// An ERC-20 token: what its contract returns at one block, and what the collector knows of it.
-// An address without an ERC-20 contract is a 404, which is never charged. Of a token that is not watched neither trades
-// nor transfers are collected: `missing` says so.
+// An ERC-20 token: what its contract returns at one block, and what the collector knows of it. An address without an
+// ERC-20 contract is a 404, which is never charged.
 
 const result = z.strictObject({
   address: field.address('The token contract, in lower case'),

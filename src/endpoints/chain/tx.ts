@@ -27,10 +27,8 @@ import { asOfBlock, chainSource, EXAMPLE_CHAIN_SOURCE, field, hashParam, showPer
 import { liveOr } from '../freshness.ts';
 import type { Sources } from '../sources.ts';
 
-// A transaction, whole:
-// 1. it is read; while it is pending, what keeps it out of the next block is read too;
-// 2. its block gives the time, the price of gas and the fee;
-// 3. its logs give the transfers and the swaps, whose tokens are read together.
+// A transaction, whole: its block gives the time, the price of gas and the fee, its logs the transfers and the swaps,
+// whose tokens are read together. While it is pending, what keeps it out of the next block is read.
 
 const side = (description: string) =>
   field.object(description, {
@@ -66,7 +64,6 @@ const swapField = z.strictObject({
   logIndex: field.count('Position of the log in its block'),
 });
 
-/** One movement of an ERC-20 token or of native USDC. */
 const transferField = z.strictObject({
   token: field.address(`Emitter of the log; ${ARC_SYSTEM_ADDRESS} is Arc's native USDC (18 decimals)`),
   symbol: field.textOrNull('As the contract says, not proof of anything; null when it says none'),
@@ -108,9 +105,9 @@ const pendingField = field.objectOrNull(
   },
 );
 
-/** Bounds the token reads of a call. A usual payment, swap or airdrop has far fewer transfers. */
+/** A bound of the token reads of a call. A usual payment, swap or airdrop has far fewer transfers. */
 const MAX_TRANSFERS = 200;
-/** Bounds them too: a route through many pools has some ten swaps. */
+/** A route through many pools has some ten swaps. */
 const MAX_SWAPS = 50;
 
 const txFields = z.strictObject({
@@ -184,7 +181,6 @@ const txFields = z.strictObject({
   source: sourceSchema,
 });
 
-/** A payment of 12.5 USDC. */
 const EXAMPLE_TX: z.output<typeof txFields> = {
   hash: `0x${'3e'.repeat(32)}`,
   status: 'success',
@@ -277,10 +273,7 @@ export const chainTx = defineEndpoint({
   },
 });
 
-/**
- * Adds to a pending transaction what it waits for, or its receipt when it was mined since the first read.
- * That it is pending is an answer by itself, so a chain that fails, is busy or is late leaves `pendingState` null.
- */
+/** That a transaction is pending is an answer by itself: a chain that fails or is late leaves `pendingState` null. */
 async function followPending(
   { chain, clock }: Pick<TxSources, 'chain' | 'clock'>,
   read: TransactionRead,
@@ -343,7 +336,6 @@ async function describeMoves(sources: TxSources, logs: readonly Log[], block: nu
   };
 }
 
-/** A swap with its pool's tokens, as far as they are known. */
 interface TradedSwap {
   readonly swap: Swap;
   readonly venue: string | null;
@@ -357,9 +349,8 @@ interface SwapSide {
 }
 
 /**
- * Finds the tokens of a swap without reading the chain:
- * 1. the collector knows the pool and its emitter;
- * 2. exactly one token of the transaction moved into the pool, or out of it, by the swap's amount.
+ * Finds a swap's tokens without reading the chain: the collector knows the pool and its emitter, or exactly one token
+ * of the transaction moved into or out of the pool by the swap's amount.
  */
 function nameTokens(
   swap: Swap,
@@ -385,13 +376,13 @@ function nameTokens(
   };
 }
 
-/** Token0 and token1 of a collected pool. USDC of 18 decimals is the native currency. */
+/** USDC of 18 decimals is the native currency. */
 function tokensOf({ token, tokenFirst, usdcDecimals }: CollectedPool, usdc: `0x${string}`): `0x${string}`[] {
   const money = usdcDecimals === NATIVE_DECIMALS ? ARC_SYSTEM_ADDRESS : usdc;
   return tokenFirst ? [token, money] : [money, token];
 }
 
-/** What a token's amounts are shown with; null where its contract does not say. */
+/** Null where the token's contract does not say. */
 interface TokenUnits {
   readonly symbol: string | null;
   readonly decimals: number | null;
@@ -400,7 +391,7 @@ interface TokenUnits {
 const NATIVE_USDC: TokenUnits = { symbol: 'USDC', decimals: NATIVE_DECIMALS };
 const UNKNOWN_UNITS: TokenUnits = { symbol: null, decimals: null };
 
-/** Reads the tokens' symbols and decimals in one batch. The system's address stands for native USDC and is not read. */
+/** Reads in one batch. The system's address stands for native USDC and is not read. */
 async function readTokenUnits(
   chain: ChainClient,
   tokens: readonly `0x${string}`[],
@@ -435,7 +426,7 @@ function showSwap(
   return { pool, contract, family, venue, sold: show(sold), bought: show(bought), logIndex };
 }
 
-/** What a transaction waits for; `state` is null when the chain did not say it. */
+/** `state` is null when the chain did not say it. */
 function showPending(
   transaction: Transaction,
   state: PendingState | null,
@@ -466,23 +457,23 @@ const UNKNOWN_STATE = {
   asOfBlock: null,
 };
 
-/** Pending transactions whose first ask a process remembers: about 2 MB. */
+/** About 2 MB of memory. */
 const REMEMBERED = 10_000;
 
-/** One memory a client, so that two chains in one process never mix. */
+/** One for each client, so that two chains in one process never mix. */
 const memories = new WeakMap<ChainClient, FirstSeen>();
 
-/** When the process was first asked about a pending transaction, in Unix seconds. */
+/** Unix seconds. */
 function firstSeenAt({ chain, clock }: Pick<Sources, 'chain' | 'clock'>, hash: string): number {
   const memory = memories.get(chain) ?? createFirstSeen(REMEMBERED);
   memories.set(chain, memory);
   return Math.floor(memory(hash, clock.nowMs()) / 1000);
 }
 
-/** The time of a key's first call in Unix ms, which is `nowMs` for a new key. */
+/** The time of a key's first call, in Unix milliseconds. */
 type FirstSeen = (key: string, nowMs: number) => number;
 
-/** Remembers at most `maxKeys` keys and forgets the oldest first, so that no caller can fill the memory. */
+/** Forgets the oldest keys first, so that no caller can fill the memory. */
 export function createFirstSeen(maxKeys: number): FirstSeen {
   const times = new Map<string, number>();
   return (key, nowMs) => {

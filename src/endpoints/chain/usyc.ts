@@ -116,7 +116,7 @@ export const chainUsyc = defineEndpoint({
   },
 });
 
-/** Long: this fault lasts until the operator changes the chain or the configuration. */
+/** Long: the fault lasts until the operator changes the chain or the configuration. */
 const RETRY_SECONDS = 3600;
 
 function notConfigured(): Unavailable {
@@ -124,13 +124,10 @@ function notConfigured(): Unavailable {
 }
 
 const YEAR_DAYS = 365;
-/** Nine digits are kept of a growth rate, which is a float with about 15. */
+/** Of the 15 digits of a float nine are kept. */
 const FINENESS = 1e9;
 
-/**
- * The price's growth a year in percent, at the pace from the newest round that is at least `days` older than the last:
- * (newest / earlier)^(365 / days between the two) - 1. `rounds` has the newest first. Null when they do not reach back.
- */
+/** Percent a year: (newest / earlier)^(365 / days between) - 1. Null when the rounds, newest first, are too young. */
 export function annualisedGrowth(rounds: Rounds, days: number): string | null {
   const [newest] = rounds;
   const earlier = rounds.find(({ at }) => at <= newest.at - days * DAY_SECONDS);

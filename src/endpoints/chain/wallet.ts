@@ -32,17 +32,14 @@ import {
   showProxy,
 } from './account-fields.ts';
 
-// An account: what it holds, what it is, and when it was last active.
-// 1. Its native balance, nonce, code and token balances are read in one batch, at one block.
-// 2. The USDC balance is what the buyer pays for: without it the call fails and charges nothing.
-// 3. The collected data give its creation, its activity and the last move of each watched token.
-// 4. `missing` says what of this no node gave, and what is not collected.
+// An account: what it holds, what it is, and when it was last active. Balances, nonce and code are read in one batch,
+// at one block. The USDC balance is what the buyer pays for: without it the call fails and charges nothing.
 
 type Hex = `0x${string}`;
 type BalanceSources = Pick<Sources, 'reads' | 'collected'>;
 type TokenSources = Pick<Sources, 'collected' | 'usdc' | 'projectToken' | 'usyc'>;
 
-/** Bounds the calls of a request: an operator's watch list may be long, though usual ones have some five tokens. */
+/** An operator's watch list may be long, though usual ones have some five tokens. */
 const MAX_TOKENS = 50;
 
 const balancesField = field.list(
@@ -123,7 +120,6 @@ const NATIVE_NOTE =
   'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. ' +
   'Never add both.';
 
-/** Says that the newest transfers of these tokens are not known. */
 const notCollected = (tokens: readonly string[]) => ({
   field: 'balances.lastMovedAt',
   reason: `this service does not collect the transfers of ${tokens.join(', ')}`,
@@ -232,7 +228,7 @@ export const chainWallet = defineEndpoint({
   },
 });
 
-/** USDC, the project's token, USYC and the watched tokens, in lower case, each once. */
+/** Lower case, each once. */
 function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {
   const others = collected.watched.map(({ address }) => address);
   const own = [usdc, ...(projectToken === null ? [] : [projectToken]), ...(usyc ? [usyc.token] : []), ...others];
@@ -247,7 +243,7 @@ function accountCalls(address: string, block: number) {
   ];
 }
 
-/** Symbols and decimals of the tokens after USDC, kept for an hour. An answer does not fail for them: null. */
+/** Symbols and decimals after USDC's, kept for an hour. An answer does not fail for them: null. */
 async function readWalletTokens(chain: ChainClient, tokens: readonly Hex[], block: number, options: RpcOptions) {
   return readTokens(chain, tokens.slice(1), block, options).catch((error: unknown) => {
     if (options.signal?.aborted || !(error instanceof AppError)) throw error;
@@ -258,7 +254,7 @@ async function readWalletTokens(chain: ChainClient, tokens: readonly Hex[], bloc
 const USDC = { symbol: 'USDC', decimals: USDC_DECIMALS };
 const NO_METADATA = { field: 'balances', reason: 'no node gave symbols and decimals, so amounts are in base units' };
 
-/** What an account holds of each token: null for one that does not answer. Where the node failed, `missing` says so. */
+/** Null for a token that does not answer. Where the node failed, `missing` says so. */
 function showBalances(
   { reads, collected }: BalanceSources,
   owner: Hex,
@@ -284,7 +280,7 @@ function showBalances(
   const refused = tokens.filter((_, at) => amounts[at] === undefined);
   const missing = refused.map((address) => ({ field: `balances of ${address}`, reason: 'no node gave it' }));
   const isCollected = (address: Hex) => collected.watched.some((watched) => watched.address === address);
-  // The transfers of USDC, the first of the tokens, are never collected.
+  // Transfers of USDC, the first token, are never collected.
   const unseen = tokens.filter(
     (address, at) => balances[at]?.lastMovedAt === null && (at === 0 || !isCollected(address)),
   );
@@ -316,12 +312,10 @@ const APART_NOTE =
   'nativeUsdc and usdc are two balances on this chain, unlike on Arc: nativeUsdc pays for gas, usdc is what ' +
   'transfers of the USDC contract move.';
 
-/** How a native balance in wei and one of the ERC-20 face in base units are related. */
 function noteOnNative(native: bigint, usdcRaw: string | null): string {
   return String(native / NATIVE_PER_UNIT) === usdcRaw ? NATIVE_NOTE : APART_NOTE;
 }
 
-/** The project's token is among the balances. */
 function showProject(balances: z.output<typeof balancesField>, projectToken: string) {
   const address = projectToken.toLowerCase();
   const held = balances.find((balance) => balance.address === address);

@@ -15,9 +15,7 @@ import type { Sources } from '../sources.ts';
 import { costOfGas, floorOf, nextFeeOf, notBelow } from './fields.ts';
 
 // What a given amount of gas costs, free at the base fee of now, paid also in the next block and over the last hour.
-// 1. The newest base fee is read from the chain; while that is away the newest collected one, if it is young, counts.
-// 2. The free route asks the chain only where the collector is behind.
-// 3. The last hour comes from the collector's rows where they reach back so far, else from the chain.
+// The fee comes from the chain, else from a young collected block; the free route asks the chain only where it must.
 
 const params = z.object({
   gas: integerParam({
@@ -152,7 +150,7 @@ export const feesEstimateFree = defineEndpoint({
   example: { params: { gas: '51000' }, result: { ...example, detail: DETAIL } },
   async run({ gas }, sources: Collected) {
     const { clock } = sources;
-    // Current collected data come first: the route is free, so its calls must not each cost a request to the chain.
+    // The route is free, so its calls must not each cost a request to the chain.
     const collected = currentFee(sources);
     const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
     const { number, baseFee, source } = fee;
@@ -169,10 +167,10 @@ export const feesEstimateFree = defineEndpoint({
 /** Since a provider last reported the head: a few polls. */
 const MAX_UNSEEN_MS = 5000;
 
-/** Blocks that the collector may be behind: on Arc a few seconds. */
+/** On Arc these are a few seconds. */
 const MAX_BEHIND = 10;
 
-/** The newest collected fee; null when the collector is behind, or has not seen the head lately. */
+/** Null when the collector is behind, or has not seen the head lately. */
 function currentFee({ clock, collector, reads }: Collected): LatestFee | null {
   const { head, headCheckedMs } = collector.status();
   const latest = reads.latestFee();
@@ -194,15 +192,14 @@ interface NewestFee {
   readonly number: number;
   /** Unix seconds. */
   readonly at: number;
-  /** Wei. */
   readonly baseFee: bigint;
   readonly next: NextBaseFee;
-  /** False: the collector's newest block. */
+  /** False: it is the collector's newest. */
   readonly isLive: boolean;
   readonly source: ReturnType<typeof chainSource>;
 }
 
-/** The fees of the chain's newest block; while the chain is away those of a young collected block. */
+/** While the chain is away it takes those of a young collected block. */
 function readNewestFee(sources: Collected): Promise<NewestFee> {
   const { chain, clock } = sources;
   const live = async (): Promise<NewestFee> => {
@@ -214,10 +211,10 @@ function readNewestFee(sources: Collected): Promise<NewestFee> {
   return liveOrCollected(live, collectedFee(sources), clock);
 }
 
-/** While the chain is away. In ten minutes a fee can leave the floor and return to it, so older is no estimate. */
+/** In ten minutes a fee can leave the floor and return to it, so older is no estimate. */
 const MAX_AGE_SECONDS = 600;
 
-/** Null when the collector has no young block, or cannot know the next block's fee. */
+/** Null without a young block, or where the next block's fee cannot be known. */
 function collectedFee(sources: Collected): NewestFee | null {
   const latest = sources.reads.latestFee();
   if (latest === null || secondsSince(latest.at, sources.clock) > MAX_AGE_SECONDS) return null;
@@ -231,18 +228,15 @@ type Head = Pick<NewestFee, 'number' | 'at' | 'baseFee' | 'isLive'>;
 
 interface LastHour {
   readonly blocks: number;
-  /** The time that they cover; less than an hour on a young chain. */
+  /** Less than an hour on a young chain. */
   readonly seconds: number;
   readonly percentiles: readonly { readonly percentile: number; readonly wei: bigint }[];
 }
 
-/** The last result of each database, with the key of its inputs. */
+/** With the key of its inputs. */
 const newest = new WeakMap<HourSources['reads'], { readonly key: string; readonly hour: Promise<LastHour> }>();
 
-/**
- * The base fees of the hour before `head`.
- * A read covers thousands of blocks, so one serves every caller until the head changes or the collector writes.
- */
+/** A read covers thousands of blocks: it serves every caller until the head changes or the collector writes. */
 function readLastHour(sources: HourSources, head: Head): Promise<LastHour> {
   const { reads } = sources;
   const key = `${head.number}/${reads.version()}`;
@@ -250,7 +244,7 @@ function readLastHour(sources: HourSources, head: Head): Promise<LastHour> {
   if (known?.key === key) return known.hour;
   const hour = read(sources, head);
   newest.set(reads, { key, hour });
-  // After a failed read the next caller reads again.
+  // The next caller reads again after a failure.
   hour.catch(() => newest.get(reads)?.hour === hour && newest.delete(reads));
   return hour;
 }
@@ -269,11 +263,7 @@ interface Hour {
   readonly seconds: number;
 }
 
-/**
- * 1. The collector's rows, where they reach back so far, or to the chain's first block.
- * 2. The chain's fee history.
- * 3. While the chain is away or has none of that time: the part of the hour that the collector has.
- */
+/** From the collector's rows where they reach back so far, else the chain's history, else the rows that there are. */
 async function hourOf(sources: HourSources, head: Head): Promise<Hour> {
   const collected = collectedHour(sources, head);
   if (collected && (collected.reachesBack || !head.isLive)) return collected;
@@ -284,10 +274,10 @@ async function hourOf(sources: HourSources, head: Head): Promise<Hour> {
 }
 
 const HOUR_SECONDS = 3600;
-/** The share of the blocks between the ends that the rows must have to stand for the time between them. */
+/** The share of the blocks that the rows must have to stand for the time between them. */
 const MIN_SHARE = 0.98;
 
-/** The hour of the collector's rows, or its newest part; null where they end too early or have gaps. */
+/** The whole hour, or its newest part; null where the rows end too early or have gaps. */
 function collectedHour({ reads }: HourSources, head: Head): (Hour & { readonly reachesBack: boolean }) | null {
   const latest = reads.latestFee();
   if (latest === null || head.number - latest.number > MAX_BEHIND) return null;

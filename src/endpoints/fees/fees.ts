@@ -33,8 +33,7 @@ import {
 } from './fields.ts';
 import { feesForecast } from './forecast.ts';
 
-// The base fee of the newest collected block, in the next block and over the last 24 hours; the floor below it, what
-// a wallet should offer, and what a transfer costs.
+// The base fee now, in the next block and over the last 24 hours, the floor, what a wallet should offer.
 
 /** Gas of a plain value transfer (Ethereum yellow paper, appendix G: Gtransaction). */
 const NATIVE_GAS = 21_000;
@@ -165,7 +164,7 @@ export const fees = defineEndpoint({
   },
 });
 
-/** The distance from the floor to the base fee, which never lies below it. */
+/** The base fee never lies below the floor. */
 function aboveFloor(latest: LatestFee, floor: bigint | null) {
   if (floor === null) return { aboveFloorGwei: null, aboveFloorPercent: null };
   const above = latest.baseFee - floor;

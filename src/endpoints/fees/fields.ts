@@ -7,10 +7,7 @@ import { formatCost, formatGwei } from '../../lib/units.ts';
 import { DAY_SECONDS, field, showPerGas } from '../fields.ts';
 import type { Collected } from '../freshness.ts';
 
-// What the three routes about fees share:
-// 1. the base fee of a block and of the block after it, and the chain's floor below both;
-// 2. what a wallet should offer for its transaction to be mined;
-// 3. how full blocks are.
+// What the three routes about fees share: base fees and the floor, what a wallet should offer, how full blocks are.
 
 export const baseFee = field.object('Base fee of the newest collected block', {
   wei: field.bigInteger('In wei'),
@@ -33,7 +30,7 @@ export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.outp
   return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
 }
 
-/** The base fee after `latest`, never below the floor; null when neither the block nor EIP-1559's rule gives it. */
+/** Never below the floor; null when neither the block nor EIP-1559's rule gives it. */
 export function nextFeeOf(
   { baseFee: fee, nextBaseFee: announced, utilisation, gasLimit }: LatestFee,
   floor: bigint | null,
@@ -43,15 +40,12 @@ export function nextFeeOf(
   return notBelow({ wei: nextByEip1559(fee, toGas(utilisation, gasLimit), gasLimit), exact: false }, floor);
 }
 
-/** Lifts an estimate to the floor, which EIP-1559's rule does not know. An announced fee is the chain's word. */
+/** EIP-1559's rule does not know the floor. An announced fee is the chain's word. */
 export function notBelow(next: NextBaseFee, floor: bigint | null): NextBaseFee {
   return next.exact || floor === null || next.wei >= floor ? next : { wei: floor, exact: false };
 }
 
-/**
- * The chain's lowest base fee: the configured one, else the lowest of the last day.
- * When the newest block goes below what was configured or seen, the floor goes with it.
- */
+/** The configured floor, else the last day's lowest fee. When the newest block goes below it, the floor does too. */
 export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collected'>, until: number): bigint | null {
   const configured = collected.floorWei === null ? null : [collected.floorWei];
   const known = configured ?? reads.hours(until - DAY_SECONDS, until + 1).map((hour) => hour.minBaseFee);
@@ -60,15 +54,14 @@ export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collect
   return fees.reduce<bigint | null>((least, fee) => (least === null || fee < least ? fee : least), null);
 }
 
-/** In USDC. Wei are base units of the native currency, which on Arc is USDC with 18 decimals. */
+/** In USDC: Arc's native currency, with 18 decimals. */
 export function costOfGas(gas: number, weiPerGas: bigint): string {
   return formatCost(BigInt(gas) * weiPerGas);
 }
 
 /**
- * For each speed: the percentile of the tips paid, and how many hundredths of the next base fee the maximum holds.
- * On Arc the fee rises by at most 2 % a block, so that is enough for at least 11, 20 and 35 full blocks
- * (1.02^11 < 1.25, 1.02^20 < 1.5, 1.02^35 < 2).
+ * The percentile of the tips paid, and how many hundredths of the next base fee the maximum holds. On Arc the fee rises
+ * by at most 2 % a block: enough for at least 11, 20 and 35 full blocks (1.02^11 < 1.25, 1.02^20 < 1.5, 1.02^35 < 2).
  */
 const SPEEDS = {
   slow: { percentile: 10, headroom: 125n },
@@ -113,7 +106,7 @@ export const EXAMPLE_SUGGESTED: z.output<typeof suggestedFees> = {
 
 const HOUR_SECONDS = 3600;
 
-/** Percentiles of the tips of this hour and the one before it, in wei a gas; null without a transaction. */
+/** Of this hour and the one before, in wei a gas; null without a transaction. */
 export function tipsOf(reads: CostReads, until: number) {
   const paid = reads.tips(until - HOUR_SECONDS);
   const [slow, normal, fast] =
@@ -137,7 +130,7 @@ export function suggestFees(
   return { slow: of('slow'), normal: of('normal'), fast: of('fast'), transactions: tips.transactions };
 }
 
-/** A use of gas as a share, under its name and under the one that it was released with. */
+/** Under its name and under the one that it was released with. */
 export function utilisation(description: string) {
   return {
     utilisationShare: z.number().meta({ description: `${description}, 0 to 1` }),
@@ -145,7 +138,7 @@ export function utilisation(description: string) {
   };
 }
 
-/** Six decimals: a millionth of a block's gas limit is less gas than any transaction uses. */
+/** A millionth of a block's gas limit is less gas than any transaction uses. */
 export function showUtilisation(value: number) {
   const share = roundedShare(value);
   return { utilisationShare: share, utilisation: share };

@@ -216,7 +216,7 @@ function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.output<type
   return { points, slopeSharePerHour: perHour, slopePerHour: perHour };
 }
 
-/** The slope of the least-squares line; null when the points determine none. */
+/** Of the least-squares line; null when the points determine none. */
 export function slopeOf(points: readonly (readonly [number, number])[]): number | null {
   const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length;
   const [meanX, meanY] = [mean(0), mean(1)];
@@ -225,7 +225,7 @@ export function slopeOf(points: readonly (readonly [number, number])[]): number 
   return points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / spread;
 }
 
-/** The fee rule starts from a smoothed use of gas. After 64 blocks that no longer depends on earlier ones. */
+/** The fee rule smooths the use of gas: after 64 blocks earlier ones do not count. */
 const SMOOTHING_BLOCKS = 64;
 
 function outlookOf(sources: Collected, latest: LatestFee, until: number) {
@@ -253,7 +253,7 @@ function outlookOf(sources: Collected, latest: LatestFee, until: number) {
 
 const MINUTE = 60;
 
-/** Utilisation of each ended minute of the last day; null for a minute without a known block. */
+/** Null for a minute without a known block. */
 function minutesOf(reads: ChainReads, until: number): (number | null)[] {
   const end = Math.floor(until / MINUTE) * MINUTE;
   const begin = end - DAY_SECONDS;

@@ -13,10 +13,8 @@ import { divide, formatDecimal, formatUnits, formatUsdc, USDC_DECIMALS } from '.
 import { field } from '../fields.ts';
 import type { CollectedSettings, WatchedToken } from '../sources.ts';
 
-// What executed trades of a watched token say, for `/fx`, `/market/prices` and `chain/token`:
-// 1. the rate, the last trade and the totals of a window;
-// 2. what buys and sells of a size cost against the price of their own pool;
-// 3. the pools of a window, and how deep each is.
+// What executed trades of a watched token say: the rate and totals of a window, the cost of a size against the pool's
+// price, and the pools with their depth.
 
 export const fxParams = z.object({
   window: integerParam({ min: 5, max: 1440, default: 60, description: 'Minutes, up to the newest collected block' }),
@@ -129,7 +127,7 @@ export const EXAMPLE_POOL = {
   state: { rate: '1.1651207', at: 1795199395, depth10BpsUsdc: '1024.380112' },
 };
 
-/** Throws BadParameter with the list of watched tokens for a symbol that is none of them. */
+/** Throws BadParameter with the list of watched tokens. */
 export function watchedToken({ watched }: Pick<CollectedSettings, 'watched'>, symbol: string): WatchedToken {
   const token = watched.find((candidate) => candidate.symbol.toLowerCase() === symbol.toLowerCase());
   if (token !== undefined) return token;
@@ -142,12 +140,12 @@ export function windowOf(token: WatchedToken, minutes: number, until: number): T
   return { token: token.address, after: until - minutes * 60, to: until };
 }
 
-/** Of collected amounts: they are in 10^-9 of a whole token. */
+/** Collected amounts are in 10^-9 of a whole token. */
 const DECIMALS = 9;
-/** Eight significant digits suit tokens worth a millionth and tokens worth a hundred thousand. */
+/** They suit tokens worth a millionth and tokens worth a hundred thousand. */
 const PRECISION = { decimals: 8, significant: 8 };
 
-/** USDC divided by base tokens, rounded once; null without a trade. */
+/** Rounded once; null without a trade. */
 export function rateOf(amounts: Amounts | null): string | null {
   if (amounts === null || amounts.baseE9 === 0n) return null;
   const [usdc, base] = [amounts.usdcE9, amounts.baseE9].map((digits) => ({ digits, scale: DECIMALS }));
@@ -177,16 +175,16 @@ export function showWindow(minutes: number, totals: WindowTotals): z.output<type
   };
 }
 
-/** What one side of a size cost; `totals` has at most one entry for it. */
+/** `totals` has at most one entry for the size. */
 export function showCost(totals: readonly CostTotals[], size: number, of: CostTotals['side']) {
   const found = totals.find((total) => total.size === size && total.side === of);
   if (found === undefined || found.fairE9 <= 0) return { trades: 0, costBps: null };
   return { trades: found.trades, costBps: Math.round((found.costE9 / found.fairE9) * 1e6) / 100 };
 }
 
-/** The move that a pool's depth is given for. Over 0.1 % a trade meets little but the liquidity at the price. */
+/** At 0.1 % a trade meets little but the liquidity at the price. */
 const DEPTH_BPS = 10;
-/** What must come into a pool of constant product for that move, as a share of the USDC in it. */
+/** Of the USDC in a pool of constant product, for that move. */
 const DEPTH_SHARE = Math.sqrt(1 + DEPTH_BPS / 10_000) - 1;
 
 export function showPool(
@@ -208,15 +206,13 @@ export function showPool(
   };
 }
 
-/** Four decimals. */
 export function shareOf(part: bigint, total: bigint): number {
   return Math.round((Number(part) / Number(total)) * 1e4) / 1e4;
 }
 
-/** Of a pool's rate, which is a float with about 15 significant digits. */
+/** A pool's rate is a float with about 15 significant digits. */
 const RATE_DIGITS = 8;
 
-/** A float as digits, without an exponent. */
 function showRate(price: number): string {
   return price.toLocaleString('en-US', { useGrouping: false, maximumSignificantDigits: RATE_DIGITS });
 }

@@ -35,8 +35,7 @@ import {
   windowOf,
 } from './fields.ts';
 
-// The trades of a watched token over a window: rate and volume (free), and how well they were executed by size, venue
-// and pool (paid). The free route names the price of the paid one.
+// A watched token's trades over a window: rate and volume (free); execution by size, venue and pool (paid).
 
 const E9 = 1_000_000_000n;
 /** Size classes in USDC: from a card payment to a treasury transfer. */

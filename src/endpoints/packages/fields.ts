@@ -5,9 +5,7 @@ import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosyste
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
 import { field, readFrom } from '../fields.ts';
 
-// What the three routes about packages share: names, dependents, advisories, and where all of it was read.
-
-/** A package name, checked by its ecosystem's rules before any source is asked; parsed to its canonical spelling. */
+/** Checked by its ecosystem's rules before any source is asked; parsed to its canonical spelling. */
 export function packageNameParam(ecosystem: EcosystemName, description: string) {
   const { nameForm, name } = ECOSYSTEMS[ecosystem];
   return z
@@ -75,7 +73,6 @@ export const maliciousField = field.boolean('The package was made to harm: remov
 
 export const advisoryUrlField = field.text('Page with text and references');
 
-/** An advisory against the one release that an answer is about. */
 export const releaseAdvisory = z.strictObject({
   ...advisoryNames,
   severity: severityField,
@@ -84,28 +81,26 @@ export const releaseAdvisory = z.strictObject({
   url: advisoryUrlField,
 });
 
-/** Advisories against one release, newest first. */
+/** Newest first. */
 export function shownAdvisories({ advisories }: OsvAnswer) {
   return advisories.slice(0, MAX_ADVISORIES).map(({ id, aliases, summary, severity, fixedIn, malicious }) => {
     return { id, aliases, summary, severity, fixedIn, malicious, url: advisoryUrl(id) };
   });
 }
 
-/** OSV's page of one advisory, with its text and references. */
 const PAGE = 'https://osv.dev/vulnerability/';
 
 export function advisoryUrl(id: string): string {
   return `${PAGE}${encodeURIComponent(id)}`;
 }
 
-/** Licence of OSV's records, by their home databases. */
+/** By OSV's home databases. */
 export const OSV_LICENCE = 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)';
 
 export const sourcesField = z
   .array(sourceSchema)
   .meta({ description: 'Everything that was read for this answer: `source` first, then those of its parts' });
 
-/** Of the optional parts that were read. */
 export function partSources(osv: OsvAnswer | null, dependents: Dependents | null): Source[] {
   return [
     ...(osv ? [{ name: 'OSV.dev', licence: OSV_LICENCE, ...whereRead(osv) }] : []),
@@ -113,7 +108,6 @@ export function partSources(osv: OsvAnswer | null, dependents: Dependents | null
   ];
 }
 
-/** As `readFrom`, and without the query of a configured base URL. */
 export function whereRead({ url, retrievedAtMs }: Parameters<typeof readFrom>[0]) {
   return readFrom({ url: shownUrl(url), retrievedAtMs });
 }

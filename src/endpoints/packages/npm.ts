@@ -19,8 +19,7 @@ import {
   whereRead,
 } from './fields.ts';
 
-// The latest version of an npm package: the registry's record, then downloads, advisories and dependents, each of which
-// may be missing. A name that does not exist costs one request.
+// The registry's record, then downloads, advisories and dependents, each of which may be missing.
 
 const result = z.strictObject({
   name: z.string(),

@@ -20,12 +20,11 @@ import {
   whereRead,
 } from './fields.ts';
 
-// The latest release of a PyPI project: PyPI's record and advisories, then OSV's severities, dependents and the
-// attestation of the first file, each of which may be missing.
+// PyPI's record and advisories, then OSV's severities, dependents and an attestation, each of which may be missing.
 
 const count = z.int().nonnegative();
 
-/** A requirement (PEP 508) in its parts. */
+/** PEP 508. */
 const dependencyField = z.strictObject({
   name: z.string(),
   extras: z.array(z.string()).meta({ description: 'Extras asked of the dependency, as in requests[socks]' }),
@@ -202,10 +201,7 @@ type Shown = z.output<typeof releaseAdvisory>;
 
 const UNKNOWN = { label: null, score: null, vector: null };
 
-/**
- * PyPI's advisories with OSV's severities, then those that OSV alone has: PyPI copies OSV's list, so one may be ahead.
- * Without OSV's answer every severity is unknown.
- */
+/** PyPI copies OSV's list, so one may be ahead. Without OSV's answer every severity is unknown. */
 function withSeverity(listed: readonly PypiAdvisory[], osv: OsvAnswer | null): Shown[] {
   const known = osv ? shownAdvisories(osv) : [];
   const matched = new Set<Shown>();

@@ -16,10 +16,8 @@ import {
   whereRead,
 } from './fields.ts';
 
-// The known vulnerabilities of a package, or of one version, in eight ecosystems.
-// 1. Name and version are parsed by the ecosystem's rules.
-// 2. The registry says whether it lists them; OSV is asked under the registry's own spelling.
-// 3. What neither the registry nor an advisory knows is a 404: "no advisories" for it would be a false all-clear.
+// The known vulnerabilities of a package, or of one version. The registry says whether it lists them; OSV is asked
+// under its spelling. What neither knows is a 404: "no advisories" for it would be a false all-clear.
 
 const NAMES = Object.keys(ECOSYSTEMS) as [EcosystemName, ...EcosystemName[]];
 
@@ -167,7 +165,7 @@ function missing({ ecosystem, name, version }: OsvQuestion): NotFound {
   );
 }
 
-/** Both `params` and `run` call it, because the rules depend on the ecosystem, another parameter. */
+/** The rules depend on the ecosystem, another parameter. */
 function readQuestion({ name, ecosystem, version }: z.output<typeof params>) {
   const rules = ECOSYSTEMS[ecosystem];
   const errors: ParameterError[] = [];
