@@ -8,8 +8,7 @@ import type { SelfTestRun } from '../store/ports/stores.ts';
 import { DAY_SECONDS, field } from './fields.ts';
 import type { Sources } from './sources.ts';
 
-// The service as its own customer: the results of its hourly purchases from itself, and the priced route that always
-// fails, with which any buyer can check that a failed call is not charged.
+// The results of the service's hourly purchases from itself, and the priced route that always fails.
 
 /** A day of hourly runs. */
 const RECENT = 24;
@@ -102,7 +101,7 @@ export const selftest = defineEndpoint({
       source: {
         name: "The service's purchases from itself",
         url: origin,
-        // The time of the last run, not of the request: two answers over the same runs have the same bytes.
+        // The last run's time: two answers over the same runs have the same bytes.
         retrievedAt: newest ? seconds(newest.at) : now,
       },
     };
@@ -120,7 +119,7 @@ function seconds(ms: number): number {
 export const selftestFail = defineEndpoint({
   path: '/selftest/fail',
   access: 'paid',
-  // Not sold for bitcoin, because a Lightning payment cannot be returned.
+  // A Lightning payment cannot be returned.
   onlyOn: 'paid',
   priceUsd: '0.001',
   label: 'Self-test that fails',

@@ -5,22 +5,18 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { setNewest } from '../lib/memory.ts';
 
-// How an answer of 200 is kept, encoded and sent:
-// 1. an answer is bytes with their headers, of which the client may hold a copy (304);
-// 2. a free endpoint's answers are cached, and concurrent requests share one computation;
-// 3. documents, pages and assets are sent in the best encoding that the client accepts;
-// 4. a browser may get a page where a program gets JSON.
+// How an answer of 200 is kept, encoded and sent. A free endpoint's answers are cached, and concurrent requests share
+// one computation. Documents, pages and assets are sent in the best encoding that the client accepts.
 
 interface Answer {
   readonly body: string | Buffer;
   readonly contentType: string;
-  /** Missing when the body is not compressed. */
   readonly contentEncoding?: 'br' | 'gzip';
   readonly etag: string;
   readonly cacheControl: string;
 }
 
-/** Prepares an answer from its JSON. The ETag is strong: a hash of the bytes. */
+/** The ETag is strong: a hash of the bytes. */
 export function createAnswer(body: string, maxAgeSeconds: number): Answer {
   return {
     body,
@@ -30,7 +26,6 @@ export function createAnswer(body: string, maxAgeSeconds: number): Answer {
   };
 }
 
-/** Sends an answer, or 304 when the client has the same bytes already. */
 export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: Answer): void {
   reply.header('etag', answer.etag);
   reply.header('cache-control', answer.cacheControl);
@@ -44,7 +39,7 @@ export function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer:
   reply.send(answer.body);
 }
 
-/** Whether an `If-None-Match` names the tag (RFC 9110, 13.1.2): a list or `*`; the comparison is weak. */
+/** Holds a list or `*`; the comparison is weak (RFC 9110, 13.1.2). */
 function holdsEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === etag || ifNoneMatch.trim() === '*') return true;
   return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag);
@@ -52,9 +47,9 @@ function holdsEtag(ifNoneMatch: string, etag: string): boolean {
 
 /** The most cached requests of one endpoint; answers have a few KiB. */
 const MAX_ENTRIES = 1000;
-/** A longer URL is mostly padding: its answer is cached under its parameters only. */
+/** A longer URL is mostly padding: its answer is cached under its parameters alone. */
 const MAX_KEPT_URL = 256;
-/** For this time clients may cache an answer that changes with every block. */
+/** Clients may cache an answer that changes with every block for so long. */
 const VERSIONED_MAX_AGE_MS = 1000;
 
 interface Entry extends Answer {
@@ -63,9 +58,8 @@ interface Entry extends Answer {
 }
 
 /**
- * Caches one free endpoint's answers for `ttlMs` after they were computed, under their raw URL (a hit parses nothing)
- * and under their parsed parameters (a padded URL causes no new computation). Errors are not cached. With `version`, an
- * answer is also dropped when the version changes.
+ * Caches one free endpoint's answers for `ttlMs`, under their raw URL (a hit parses nothing) and their parameters (a
+ * padded URL computes nothing). Errors are not cached. With `version`, an answer is also dropped when that changes.
  */
 export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES, version?: () => number) {
   const maxAgeSeconds = Math.floor(version ? Math.min(ttlMs, VERSIONED_MAX_AGE_MS) / 1000 : ttlMs / 1000);
@@ -78,7 +72,7 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
     entry && entry.expiresAtMs > clock.nowMs() && entry.version === versionNow() ? entry : undefined;
 
   async function compute(key: string, produce: () => Promise<string>): Promise<Entry> {
-    // Read before the work, because the answer may lack data that is written meanwhile.
+    // Read before the work: the answer may lack data that is written meanwhile.
     const made = versionNow();
     const body = await produce();
     const answer = createAnswer(body, maxAgeSeconds);
@@ -96,9 +90,8 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
   }
 
   return {
-    /** The fresh cached answer to exactly this URL; undefined when there is none. */
     byUrl: (url: string): Answer | undefined => fresh(byUrl.get(url)),
-    /** The answer to these parameters: the cached one, the one being computed, or a new one. */
+    /** The cached answer, the one being computed, or a new one. */
     async answer(url: string, params: unknown, produce: () => Promise<string>): Promise<Answer> {
       const key = JSON.stringify(params);
       const entry = fresh(byParams.get(key)) ?? (await once(key, produce));
@@ -108,11 +101,9 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
   };
 }
 
-/** In the order of preference. */
 const ENCODINGS = ['br', 'gzip', 'identity'] as const;
 type Encoding = (typeof ENCODINGS)[number];
 
-/** One text in every encoding; each has its own strong ETag. */
 export interface Encoded {
   readonly contentType: string;
   readonly forms: Readonly<Record<Encoding, { readonly bytes: Buffer; readonly etag: string }>>;
@@ -120,7 +111,6 @@ export interface Encoded {
   readonly hash: string;
 }
 
-/** A text whose hash is known, and which is compressed when it is first requested. */
 export interface Encodable {
   readonly hash: string;
   encoded(): Promise<Encoded>;
@@ -144,7 +134,7 @@ export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
   return {
     hash,
     encoded: () => {
-      // A failed compression (out of memory) is tried again at the next request.
+      // A failure (out of memory) is tried again at the next request.
       made ??= compress().catch((error: unknown) => {
         made = undefined;
         throw error;
@@ -177,7 +167,7 @@ function withForms(bytes: Buffer, hash: string, contentType: string, br: Buffer,
   };
 }
 
-/** The best encoding that an `Accept-Encoding` allows (RFC 9110, 12.5.3); identity when it names none of ours. */
+/** The best one that the header allows (RFC 9110, 12.5.3); identity when it names none of ours. */
 export function chooseEncoding(acceptEncoding: string | undefined): Encoding {
   const accepted = new Set(
     (acceptEncoding ?? '').split(',').flatMap((item) => {
@@ -188,7 +178,7 @@ export function chooseEncoding(acceptEncoding: string | undefined): Encoding {
   return ENCODINGS.find((encoding) => accepted.has(encoding)) ?? 'identity';
 }
 
-/** Sends a text in the encoding that the client accepts, or 304 when the client has it already. */
+/** Sends the encoding that the client accepts, or 304 when the client has the text already. */
 export function sendEncoded(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -207,7 +197,7 @@ export function sendEncoded(
   });
 }
 
-/** Whether a GET or HEAD prefers `text/html` to JSON, as browsers do. A client that accepts anything gets JSON. */
+/** Whether `text/html` is preferred to JSON, as browsers do. A client that accepts anything gets JSON. */
 export function acceptsHtml({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const weights = new Map(
@@ -219,7 +209,7 @@ export function acceptsHtml({ method, headers }: Pick<FastifyRequest, 'method' |
   return html > Math.max(0, weights.get('application/json') ?? 0, weights.get('application/problem+json') ?? 0);
 }
 
-/** One media range with its weight (RFC 9110, 12.4.2). */
+/** RFC 9110, 12.4.2. */
 function readRange(item: string): [type: string, weight: number] {
   const [type = '', ...params] = item.split(';').map((part) => part.trim().toLowerCase());
   const weight = params.find((param) => param.startsWith('q='))?.slice(2);

@@ -11,22 +11,19 @@ import { createMinuteWindows } from '../lib/limits/windows.ts';
 import { rawAnswer } from './problems.ts';
 import { createRequestIds } from './server-options.ts';
 
-// The limits of connections, of one client and of all:
-// 1. the limits: as configured, or what the process may open, less a reserve; and each client's share;
-// 2. an incoming connection is counted under its client and its IPv6 /48, or refused;
-// 3. a refused one gets a 503 that no parser reads, and time to read it.
+// The limits of connections, of one client (and its IPv6 /48) and of all. A refused connection gets a 503 that no
+// parser reads, and time to read it.
 
-/** How many connections may be open. 0 is off. */
+/** 0 is off. */
 interface ConnectionLimits {
-  /** Of one client (IPv4 address or IPv6 /64), at most its share of the total. A /48 may have four times as many. */
+  /** Of an IPv4 address or IPv6 /64, at most its share of the total. A /48 may have four times as many. */
   readonly perClient: number;
-  /** Of all clients. Null: as many as the process may open files, less a reserve. */
+  /** Null: as many as the process may open files, less a reserve. */
   readonly most: number | null;
 }
 
 interface Parts {
   readonly limits: ConnectionLimits;
-  /** Addresses and CIDR ranges whose connections belong to many clients. */
   readonly trustedProxies: readonly string[];
   readonly clock: Clock;
   readonly log: Logger;
@@ -35,7 +32,6 @@ interface Parts {
 
 interface Refusal {
   readonly limit: 'client' | 'all';
-  /** Who is logged at its limit. */
   readonly client: string;
   readonly connections: number;
 }
@@ -48,9 +44,8 @@ const AT_ALL =
   'once their reserve is used up too';
 
 /**
- * Limits the connections of a server, so that one client cannot hold all of them. A connection beyond a limit gets a
- * 503 and is closed before the HTTP parser sees it, so none of its requests is read, and nothing is sold on it.
- * Loopback and trusted proxies are counted in the total alone, and have a reserve of it.
+ * Limits connections, so that one client cannot hold all of them. One beyond a limit is closed before the HTTP parser
+ * sees it, so nothing is sold on it. Loopback and trusted proxies count in the total alone, and have a reserve of it.
  */
 export function limitConnections(server: Server, { limits, trustedProxies, clock, log, metrics }: Parts): void {
   const most = limits.most ?? connectionsWithin(descriptorLimit());
@@ -64,7 +59,6 @@ export function limitConnections(server: Server, { limits, trustedProxies, clock
 
   const isTrusted = (address: string): boolean => isLoopback(address) || isProxy(address);
 
-  /** The keys under which a connection is counted, each with its limit. */
   function limitsOf(address: string): (readonly [key: string, limit: number])[] {
     if (ofClient === 0 || isTrusted(address)) return [];
     const client = clientKey(address);
@@ -117,12 +111,12 @@ export function limitConnections(server: Server, { limits, trustedProxies, clock
 const RESERVED_DESCRIPTORS = 512;
 /** What POSIX systems usually allow, where the system does not tell. */
 const USUAL_DESCRIPTORS = 1024;
-/** The most connections within a limit of descriptors. A small limit is shared by halves. */
+/** A small limit is shared by halves. */
 function connectionsWithin(descriptors: number): number {
   return Math.max(descriptors - RESERVED_DESCRIPTORS, Math.floor(descriptors / 2));
 }
 
-/** How many files this process may have open. Node has raised the soft limit to the hard one by then. */
+/** Node has raised the soft limit to the hard one by then. */
 function descriptorLimit(): number {
   try {
     const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
@@ -134,12 +128,12 @@ function descriptorLimit(): number {
 
 /** Connections that only loopback and trusted proxies may have, so that probes and the operator get in. */
 const RESERVED_CONNECTIONS = 32;
-/** The most that the reserve may take of the total, and the most that one client and one IPv6 /48 may hold of it. */
+/** The parts of the total that the reserve, one client and one IPv6 /48 may have at most. */
 const RESERVED_SHARE = 8;
 const CLIENT_SHARE = 8;
 const SITE_SHARE = 4;
 
-/** What a client and an IPv6 /48 may hold (at least one), and what is kept for loopback and proxies. 0 is no limit. */
+/** At least one for a client; `reserve` is for loopback and proxies. 0 is no limit. */
 function sharesOf(perClient: number, most: number): { ofClient: number; ofSite: number; reserved: number } {
   const perSite = perClient * CLIENTS_PER_SITE;
   if (most === 0) return { ofClient: perClient, ofSite: perSite, reserved: 0 };
@@ -178,19 +172,18 @@ const DETAIL = {
   all: `As many connections are open as the service takes. ${UNREAD}`,
 } as const;
 
-/** Returns the function that answers and closes a connection that no parser reads. */
 function createRefusals(): (socket: Socket, limit: Refusal['limit']) => void {
   const nextId = createRequestIds();
   let lingering = 0;
   return (socket, limit) => {
-    // A payment that the client presents again may have been taken before.
+    // A payment that is presented again may have been taken before.
     const options = { charged: 'unknown', retryAfterSeconds: RETRY_AFTER_SECONDS } as const;
     const problem = new AppError(503, 'too_many_connections', DETAIL[limit], options);
     socket.on('error', () => {});
     socket.end(rawAnswer(problem, nextId()));
     if (lingering >= MOST_LINGERING) return socket.destroySoon();
     lingering += 1;
-    // Bytes that are not read would make the close a reset, and the client would lose the answer.
+    // Unread bytes would make the close a reset, and the client would lose the answer.
     socket.resume();
     const close = setTimeout(() => socket.destroy(), LINGER_MS);
     socket.once('close', () => {
@@ -200,7 +193,7 @@ function createRefusals(): (socket: Socket, limit: Refusal['limit']) => void {
   };
 }
 
-/** Publishes what is open and how much may be. Returns the counter of refusals. */
+/** Returns the counter of refusals. */
 function publish(registry: Registry, open: () => number, most: number): Counter<'limit'> {
   const registers = [registry];
   new Gauge({

@@ -10,14 +10,12 @@ interface Described {
   readonly chain: NamedChain;
   readonly publicOrigin: string;
   readonly requirementOf: RequirementOf;
-  /** Every way to pay for an endpoint, as its 402 offers them. */
+  /** As its 402 offers them. */
   acceptsOf(endpoint: Endpoint<never>): readonly Requirement[];
 }
 
-/** Gives the requirement under which a priced endpoint is sold. */
 export type RequirementOf = (endpoint: Endpoint<never>) => Requirement;
 
-/** The part of a payment requirement that documents show. */
 export interface Requirement {
   readonly scheme: string;
   readonly network: string;
@@ -27,10 +25,9 @@ export interface Requirement {
   readonly maxTimeoutSeconds: number;
 }
 
-/** `mpp`: whether the USDC routes stand under `/v1/mpp` too. */
 type LlmsTextOptions = Omit<Described, 'acceptsOf'> & { readonly mpp?: boolean };
 
-/** `GET /llms.txt`, at most 4,000 characters, for models. Links are paths, so that no address changes the length. */
+/** At most 4,000 characters, for models. Links are paths, so that no address changes the length. */
 export function createLlmsText(options: LlmsTextOptions): string {
   const { catalogue, requirementOf, chain, publicOrigin, mpp = false } = options;
   const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
@@ -65,7 +62,7 @@ null.`,
   return `${sections.join('\n\n')}\n`;
 }
 
-/** The requirement of the dearest USDC route: with it as ceiling a client can buy any. Undefined when none is sold. */
+/** With it as ceiling a client can buy any route. Undefined when none is sold. */
 export function dearestRequirement(
   catalogue: readonly Endpoint<never>[],
   requirementOf: RequirementOf,
@@ -74,13 +71,12 @@ export function dearestRequirement(
   return more.reduce((most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next), first);
 }
 
-/** A section of the list; empty when there are no entries. */
 function list(heading: string, entries: readonly Endpoint<never>[], surface: Surface): string[] {
   if (entries.length === 0) return [];
   return [[heading, ...entries.map((endpoint) => line(endpoint, surface))].join('\n')];
 }
 
-/** One route: `[currency/rates](/v1/paid/currency/rates): 0.001, Reference rates (base symbols date)`. */
+/** `[currency/rates](/v1/paid/currency/rates): 0.001, Reference rates (base symbols date)`. */
 function line(endpoint: Endpoint<never>, surface: Surface): string {
   const params = describeParams(endpoint).map(({ name, required }) => (required ? `${name}*` : name));
   const price = endpoint.price ? `${endpoint.price.usd}, ` : '';
@@ -88,7 +84,7 @@ function line(endpoint: Endpoint<never>, surface: Surface): string {
   return `- [${endpoint.path.slice(1)}](${pathOn(endpoint, surface)}): ${price}${endpoint.label}${takes}`;
 }
 
-/** `GET /v1/paid`. A route has its own `accepts` where its terms are others than those of the list's head. */
+/** A route has its own `accepts` where its terms are others than those of the list's head. */
 export function createPriceList(options: Described & { readonly nowSeconds: number }) {
   const { catalogue, requirementOf, acceptsOf, chain, publicOrigin, nowSeconds } = options;
   const priced = entriesOn(catalogue, 'paid').flatMap((endpoint) =>
@@ -120,7 +116,7 @@ export function createPriceList(options: Described & { readonly nowSeconds: numb
   };
 }
 
-/** `GET /.well-known/x402`, in the form of drafts that are not final: `items`, and `resources` for older crawlers. */
+/** The form of drafts that are not final: `items`, and `resources` for older crawlers. */
 export function createWellKnown({
   catalogue,
   acceptsOf,

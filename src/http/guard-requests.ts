@@ -7,12 +7,9 @@ import { hasOwnAddress } from '../lib/limits/client.ts';
 import { CORS_HEADERS, NOSNIFF, pathOf } from './problems.ts';
 import { ROUTER_OPTIONS } from './server-options.ts';
 
-// What every request passes before its route:
-// 1. one hook sets id and common headers, and answers preflights and what is not acceptable;
-// 2. it warns once of a proxy that `TRUSTED_PROXIES` does not name;
-// 3. it refuses a method that the path does not have, with 405.
+// What every request passes before its route: id, common headers, and the refusal of what is not acceptable.
 
-/** Longer request targets are refused before routes, limits and gates. */
+/** A longer target is refused before routes, limits and gates. */
 const MAX_URL_LENGTH = 8192;
 
 const TOO_LONG = new AppError(414, 'url_too_long', `The URL may have at most ${MAX_URL_LENGTH} characters.`);
@@ -22,20 +19,19 @@ const ALLOW_ORIGIN = CORS_HEADERS['access-control-allow-origin'];
 const EXPOSE = CORS_HEADERS['access-control-expose-headers'];
 const TYPE_OPTIONS = NOSNIFF['x-content-type-options'];
 
-/** Routes of an operator's machines: no page of another origin may read how the service does, so they have no CORS. */
+/** These have no CORS: no page of another origin may read how the service does. */
 const CLOSED_TO_PAGES: ReadonlySet<string> = new Set(['/metrics', '/readyz']);
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** When the request arrived, on the monotonic clock. */
+    /** On the monotonic clock. */
     startedMs: number;
   }
 }
 
 /**
- * The first hook of every request, and the only one for all routes, because each hook costs time. It sets the request
- * id and the common headers on every answer. Unacceptable requests and preflights are answered before limits and gates,
- * and so is, with its body unread, a request that no route answers: `refusalOf` says whether its method is the reason.
+ * The only hook of all routes, because each hook costs time. It sets the request id and the common headers. It answers
+ * unacceptable requests and preflights before limits and gates, and with its body unread what no route answers.
  * The Host check is Node's own, done here because Node would answer without id and body.
  */
 export function guardRequests(
@@ -52,7 +48,7 @@ export function guardRequests(
     const { raw } = request;
     const { headers } = raw;
     const isPreflight = raw.method === 'OPTIONS';
-    // The found route, because a path has several spellings (`/metric%73`). A preflight finds no route of its own.
+    // A path has several spellings (`/metric%73`). A preflight finds no route of its own.
     const isClosed = CLOSED_TO_PAGES.has(isPreflight ? pathOf(raw.url ?? '') : (request.routeOptions.url ?? ''));
     if (!isClosed) {
       reply.header('access-control-allow-origin', ALLOW_ORIGIN);
@@ -65,7 +61,7 @@ export function guardRequests(
     if (request.is404) return done(refusalOf(request) ?? undefined);
     done();
   });
-  // Without a route for OPTIONS the not-found handler would count it. The hook above answers it before this handler.
+  // Without a route for OPTIONS the not-found handler would count it.
   app.options('*', (_request, reply) => reply.code(204).send());
 }
 
@@ -74,27 +70,25 @@ function answerPreflight(isClosed: boolean, reply: FastifyReply): void {
   reply.code(204).send();
 }
 
-/** Headers that a page's script may send. Stock x402 clients send Access-Control-Expose-Headers in the request. */
+/** Headers of a page's script. Stock x402 clients send Access-Control-Expose-Headers in the request. */
 const ALLOWED = [
   'Content-Type',
   'PAYMENT-SIGNATURE',
   'X-PAYMENT',
   'Authorization',
-  // MPP clients name in it what they can pay with, on the first request already.
+  // MPP clients say in it what they can pay with.
   'Accept-Payment',
   'Access-Control-Expose-Headers',
   'If-None-Match',
-  // MCP clients in browsers.
   'Mcp-Protocol-Version',
   'Mcp-Session-Id',
   'Last-Event-ID',
 ].join(', ');
 
-/** More headers of a preflight. Every OPTIONS counts as one and passes no gate: a browser cannot pay with it. */
+/** Every OPTIONS counts as a preflight and passes no gate: a browser cannot pay with it. */
 const PREFLIGHT_HEADERS = {
   'access-control-allow-methods': 'GET, HEAD, POST',
   'access-control-allow-headers': ALLOWED,
-  // A day: the answer never changes, and browsers cap it themselves.
   'access-control-max-age': '86400',
 };
 
@@ -106,7 +100,7 @@ const UNNAMED =
 /** Warns once of a forwarding header that is not trusted: of a proxy that is not named, or written by the peer. */
 function watchProxies(log: Logger): (request: FastifyRequest) => void {
   let isWarned = false;
-  // Behind a trusted proxy every request has the header, so each peer address is checked once.
+  // Each peer address is checked once: behind a trusted proxy every request has the header.
   let trusted = '';
   return (request) => {
     const peer = request.raw.socket.remoteAddress ?? '';
@@ -120,18 +114,17 @@ function watchProxies(log: Logger): (request: FastifyRequest) => void {
   };
 }
 
-/** The pattern of a path and the methods that it answers, in the order in which they were mounted. */
+/** Methods in the order in which they were mounted. */
 interface Path {
   readonly url: string;
   readonly methods: string[];
 }
 
 /**
- * Watches the routes that are mounted from now on. Returns the refusal of a request that no route answers: 405 with
- * `Allow` where its path answers other methods, null where no route has it. `onRefused` is told the path's pattern.
- * The framework's router knows a path under its own methods only. So all patterns also stand in a second router with
- * the same options, made for the first such request. A route for each of the 33 methods that Node parses took a tenth
- * of a start.
+ * Watches the routes that are mounted from now on, and refuses what none answers: 405 with `Allow` where the path has
+ * other methods, null where it has none. `onRefused` is told the path's pattern. The router knows a path under its own
+ * methods only: so a second one, made for the first such request, has all patterns. A route for each of the 33 methods
+ * that Node parses took a tenth of a start.
  */
 export function createMethodRefusals(
   app: FastifyInstance,
@@ -139,7 +132,7 @@ export function createMethodRefusals(
 ): (request: FastifyRequest) => AppError | null {
   const paths = new Map<string, Path>();
   app.addHook('onRoute', ({ url, method }) => {
-    // The guard of all requests answers OPTIONS, on every path.
+    // The guard answers OPTIONS.
     const methods = [method].flat().filter((name) => name !== 'OPTIONS');
     if (methods.length === 0) return;
     const path = paths.get(url) ?? { url, methods: [] };

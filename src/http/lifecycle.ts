@@ -3,15 +3,13 @@ import type { Logger } from 'pino';
 
 // How the process ends: in order at a signal; with code 1 on a bug, a slow stop, or a ledger that cannot be synced.
 
-/** Time for a stop: paid requests in flight need some seconds, and an orchestrator usually kills after 30 s. */
+/** Paid requests in flight need some seconds, and an orchestrator usually kills after 30 s. */
 const GRACE_MS = 10_000;
-/** Idle connections are closed this often. Otherwise each would delay the close for its whole keep-alive time. */
+/** Otherwise each idle connection would delay the close for its whole keep-alive time. */
 const IDLE_SWEEP_MS = 100;
 
 interface StopOptions {
-  /** Null in a process that serves no HTTP itself. */
   app: FastifyInstance | null;
-  /** Closes everything behind the application. Called after the last answer was sent. */
   closeDeps: () => Promise<void>;
   log: Logger;
   exit: (code: number) => void;
@@ -19,9 +17,8 @@ interface StopOptions {
 }
 
 /**
- * Creates the function that stops the service: it is not ready at once, takes no new connections, finishes answers in
- * flight, then closes the parts. The exit code is `code`, or 1 when stopping takes longer than `graceMs`, fails, or a
- * second signal comes. No payment is lost in either case, because the ledger is on disk.
+ * The stop makes the service unready, takes no new connections, finishes answers in flight, then closes the parts. It
+ * exits with 1 when it is slower than `graceMs`, fails, or gets a second signal. The ledger on disk loses no payment.
  */
 export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: StopOptions) {
   let stopping = false;
@@ -57,7 +54,7 @@ async function closeServer(app: FastifyInstance): Promise<void> {
   }
 }
 
-/** Ends the process on any unhandled error, because its state is then unknown. A supervisor restarts it. */
+/** The process's state is then unknown. A supervisor restarts it. */
 export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void {
   for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
     process.on(event, (error: unknown) => {
@@ -67,7 +64,7 @@ export function dieOnUnhandled(log: Logger, exit: (code: number) => void): void 
   }
 }
 
-/** Stops with code 1 once the ledger takes no more writes: the next start checks first what the disk has kept. */
+/** Code 1 once the ledger takes no more writes: the next start checks first what the disk has kept. */
 export async function stopWhenSyncFails(
   syncFailed: Promise<Error>,
   stop: ReturnType<typeof createStop>,

@@ -5,22 +5,18 @@ import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-clie
 import { isForwarded, isLoopback } from '../lib/limits/client.ts';
 import { pathOf } from './problems.ts';
 
-// The metrics of a service:
-// 1. its registry, with Node's own metrics;
-// 2. every answer is logged, and counted under its route as plain numbers;
-// 3. the counts become metrics when these are requested;
-// 4. who may read them.
+// The metrics of a service, and who may read them. Every answer is logged, and counted under its route as plain
+// numbers, which become metrics when these are requested.
 
 /**
- * A new registry with Node's default metrics, which all registries of the process share. The service's own metrics are
- * in its registry only, so two services in one process do not collide. Each reading of one registry begins anew the
- * time over which the event loop's lag is measured.
+ * Two services in one process do not collide: only Node's default metrics are shared. Each reading of one registry
+ * begins anew the time over which the event loop's lag is measured.
  */
 export function createMetrics(): Registry {
   return Registry.merge([processRegistry()]);
 }
 
-/** Made once: each `collectDefaultMetrics` starts a timer and an observer, which the library cannot stop. */
+/** Once: each `collectDefaultMetrics` starts a timer and an observer, which the library cannot stop. */
 let ofProcess: Registry | null = null;
 
 function processRegistry(): Registry {
@@ -30,13 +26,12 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-/** Label of answers that belong to no route. */
 const UNMATCHED = 'unmatched';
 
 /**
- * Counts and logs every answer of all routes mounted afterwards, by route pattern, without queries or headers, in each
- * route's last onSend hook. An onResponse hook would make Fastify add two listeners to every response, which costs 8 %
- * of a bare request. A settled sale and every 5xx are logged at `info`, the rest at `debug`.
+ * Counts and logs answers of routes mounted afterwards, by pattern, without queries or headers, in each route's last
+ * onSend hook: an onResponse hook would cost 8 % of a bare request, two listeners on every response. A settled sale and
+ * every 5xx are logged at `info`, the rest at `debug`.
  */
 export function observeRequests(app: FastifyInstance, log: Logger, registry: Registry) {
   const routes = new Map<string, RouteCounts>();
@@ -73,7 +68,6 @@ export function observeRequests(app: FastifyInstance, log: Logger, registry: Reg
   });
 
   return {
-    /** Counts and logs an answer that no route gives; `route` is the pattern of a path that answers other methods. */
     unmatched(request: FastifyRequest, status: number, route = UNMATCHED): void {
       const milliseconds = performance.now() - request.startedMs;
       countsOf(route).add(request.raw.method ?? '', status, milliseconds / 1000);
@@ -86,17 +80,16 @@ function isSold(reply: FastifyReply): boolean {
   return reply.raw.statusCode === 200 && reply.hasHeader('payment-response');
 }
 
-/** Upper bounds in seconds: from a cached answer to a paid answer that waits for its settlement. */
+/** Seconds: from a cached answer to a paid answer that waits for its settlement. */
 const BUCKETS: readonly number[] = [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 interface RouteCounts {
   add(method: string, status: number, seconds: number): void;
   readonly answers: ReadonlyMap<string, ReadonlyMap<number, number>>;
-  /** A bucket for each bound, and a last one for everything slower. */
   readonly latency: { readonly buckets: readonly number[]; readonly sum: number; readonly count: number };
 }
 
-/** Plain numbers: adding costs two look-ups. A metric with labels would hash the labels for every request. */
+/** Adding costs two look-ups. A metric with labels would hash the labels for every request. */
 function createRouteCounts(): RouteCounts {
   const answers = new Map<string, Map<number, number>>();
   const latency = { buckets: new Array<number>(BUCKETS.length + 1).fill(0), sum: 0, count: 0 };
@@ -119,7 +112,7 @@ function createRouteCounts(): RouteCounts {
   };
 }
 
-/** Publishes the routes' counters, which are read when the metrics are requested and cost nothing before. */
+/** The counters are read when the metrics are requested, and cost nothing before. */
 function publishCounts(registry: Registry, routes: ReadonlyMap<string, RouteCounts>): void {
   new Counter({
     name: 'http_requests_total',
@@ -138,7 +131,7 @@ function publishCounts(registry: Registry, routes: ReadonlyMap<string, RouteCoun
   const name = 'http_request_duration_seconds';
   const help = 'Time from the request to the first byte of its answer, by route pattern';
   const get = async () => ({ name, help, type: 'histogram', aggregator: 'sum', values: latencyValues(name, routes) });
-  // The library's Histogram cannot be filled from counts. The registry only needs a name and `get`.
+  // The library's Histogram cannot be filled from counts. The registry needs a name and `get`.
   registry.registerMetric({ name, help, get } as unknown as Metric<string>);
 }
 
@@ -160,20 +153,17 @@ function latencyValues(name: string, routes: ReadonlyMap<string, RouteCounts>) {
 }
 
 interface MetricsAccess {
-  /** Who has this token may read the metrics, from anywhere, and nobody else. Null without a token. */
+  /** Who has this token may read the metrics, from anywhere, and nobody else. */
   readonly token: string | null;
   readonly hasProxy: boolean;
 }
 
-/** Names that always mean this machine. Any other name may be a stranger's that was pointed here (DNS rebinding). */
+/** Any other name may be a stranger's that was pointed here (DNS rebinding). */
 const LOOPBACK_NAME = /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])(:\d+)?$/i;
 
 /**
- * Whether a request may read the metrics. With a token it must bring the token. Without one it must come from a program
- * on this machine:
- * 1. not through a proxy here, which connects from loopback too: none is configured, and it has no forwarding header;
- * 2. the peer's address is of loopback;
- * 3. not from a page in a browser here: it asks under a name of loopback and has no Origin.
+ * Without a token a request must come from a program on this machine: from loopback and not through a proxy (none is
+ * configured, no forwarding header), and from no browser's page (a name of loopback, no Origin).
  */
 export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: MetricsAccess): boolean {
   const { headers, socket } = request.raw;
@@ -185,7 +175,7 @@ export function mayReadMetrics(request: FastifyRequest, { token, hasProxy }: Met
   return headers.origin === undefined && LOOPBACK_NAME.test(headers.host ?? '');
 }
 
-/** Hashed first, because a comparison in constant time needs equal lengths. */
+/** A comparison in constant time needs equal lengths. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

@@ -4,18 +4,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import { AppError, NotFound } from '../errors.ts';
 
-// Every failure becomes one kind of answer, a problem document (RFC 9457):
-// 1. a body and headers are made of an error that is named here or at its origin;
-// 2. the error handlers answer what a route threw, and what no route has; a browser may get a page;
-// 3. any other error becomes a named one: the framework's own, or a bug, which is a 500;
-// 4. what the HTTP parser refuses is answered as raw bytes.
+// Every failure becomes a problem document (RFC 9457), or a page for a browser. An error without a name of ours becomes
+// a named one: the framework's own, or a bug, which is a 500. What the HTTP parser refuses is answered as raw bytes.
 
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
-/** Longer paths are cut in the body. */
 const MAX_INSTANCE = 256;
 
-/** `instance` has no query, because answers may be logged. `extra` and own members never replace the standard ones. */
+/** `instance` has no query, because answers may be logged. `extra` never replaces a standard member. */
 function renderProblem(error: AppError, id: string, target: string, extra: Record<string, unknown> = {}): string {
   const problem = {
     type: 'about:blank',
@@ -31,7 +27,7 @@ function renderProblem(error: AppError, id: string, target: string, extra: Recor
   return JSON.stringify({ ...extra, ...error.members, ...problem });
 }
 
-/** The headers of a problem: it is never cached, and has `Retry-After` in whole seconds when the error defines it. */
+/** No cache keeps a problem. `Retry-After` is in whole seconds. */
 function problemHeaders(error: AppError): Record<string, string> {
   const { retryAfterSeconds } = error;
   return {
@@ -42,17 +38,15 @@ function problemHeaders(error: AppError): Record<string, string> {
   };
 }
 
-/** The path of a raw request target, without its query. */
 export function pathOf(target: string): string {
   const query = target.indexOf('?');
   return query < 0 ? target : target.slice(0, query);
 }
 
-/** Answers an error with a page for people when the request asks for one. False: the caller answers with a problem. */
+/** False: the request asks for no page, and the caller answers with a problem. */
 export type ProblemPage = (request: FastifyRequest, reply: FastifyReply, error: AppError) => boolean;
 
 /**
- * Installs the error handler and the not-found handler. Every failure is answered as problem+json with a stable code.
  * `onUnmatched` is told of answers that belong to no route, which the counters of routes do not count. `adviceOn` says
  * what a client that asked for such a target can do. `page` may answer a browser instead.
  */
@@ -75,7 +69,7 @@ export function installErrorHandlers(
   });
 }
 
-/** Logs a bug with its stack, and a named failure with its detail and its cause. An expected failure is no warning. */
+/** Logs a bug with its stack, and a named failure with its cause. An expected failure is no warning. */
 function logFailure(log: Logger, request: FastifyRequest, problem: AppError): void {
   const where = { requestId: request.id, method: request.method, route: request.routeOptions.url, code: problem.code };
   const [err, detail, level] = [problem.cause, problem.message, problem.isExpected ? 'info' : 'warn'] as const;
@@ -83,14 +77,13 @@ function logFailure(log: Logger, request: FastifyRequest, problem: AppError): vo
   else log[level]({ ...where, detail, err }, 'a request failed');
 }
 
-/** Answers with a problem body; `extra` adds members to the standard ones. */
 export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
   error: AppError,
   extra: Record<string, unknown> = {},
 ): void {
-  // A handler that failed late may have set headers for the answer that it did not give.
+  // A handler that failed late may have set them for its own answer.
   for (const name of ['etag', 'content-length', 'last-modified']) reply.removeHeader(name);
   reply
     .code(error.status)
@@ -98,13 +91,13 @@ export function sendProblem(
     .send(renderProblem(error, request.id, request.raw.url ?? '', extra));
 }
 
-/** Names any error. A bug becomes a 500 without its cause, because its message may tell internals; the log has it. */
+/** A bug becomes a 500 without its cause, because its message may tell internals; the log has it. */
 export function asAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   const { code, statusCode } = fieldsOf(error);
   const known = KNOWN[code];
   if (known) return new AppError(...known);
-  // A truncated body is an error of the connection, to which Fastify has given a status.
+  // Fastify gives a truncated body this status.
   if (code === 'ECONNRESET' && statusCode === 400)
     return new AppError(400, 'bad_request', 'The body ended before its announced length.');
   const fromFramework = code.startsWith('FST_') && statusCode >= 400 && statusCode < 500;
@@ -112,7 +105,7 @@ export function asAppError(error: unknown): AppError {
   return new AppError(500, 'internal', INTERNAL, { cause: error });
 }
 
-/** Fastify's errors that a client can cause, with our stable codes. Its own messages change with versions. */
+/** A client can cause these. Fastify's own messages change with versions. */
 const KNOWN: Record<string, readonly [status: number, code: string, detail: string]> = {
   FST_ERR_BAD_URL: [400, 'malformed_url', 'The URL is not valid: check its percent-encoding.'],
   FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A segment of the path is too long.'],
@@ -133,22 +126,21 @@ function fieldsOf(error: unknown): { code: string; statusCode: number } {
   return { code: typeof code === 'string' ? code : '', statusCode: typeof statusCode === 'number' ? statusCode : 0 };
 }
 
-/** Answers a URL that cannot be decoded. It fails before routing and all hooks: the common headers are set here. */
+/** A URL that cannot be decoded fails before routing and all hooks: the common headers are set here. */
 export function answerBeforeRouting(error: Error, request: FastifyRequest, reply: FastifyReply): void {
   reply.headers({ 'x-request-id': request.id, ...NOSNIFF, ...CORS_HEADERS });
   sendProblem(request, reply, asAppError(error));
 }
 
-/** The parser's codes with their own answer. Any other code means that the request is not HTTP. */
+/** Any other code means that the request is not HTTP. */
 const KNOWN_RAW: Record<string, readonly [status: number, code: string, detail: string]> = {
   HPE_HEADER_OVERFLOW: [431, 'headers_too_large', 'Request line and headers together may have at most 16 KiB.'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request_timeout', 'The request did not arrive in time.'],
 };
 
 /**
- * Answers a request that the HTTP parser refuses, before any route or hook, and closes the connection. It writes
- * nothing while an earlier request of the connection is unanswered: the client would read the refusal as the answer to
- * that request, which may be a paid one.
+ * Answers what the HTTP parser refuses, and closes the connection. It writes nothing while an earlier request of the
+ * connection is unanswered: the client would take the refusal for that answer, which may be a paid one.
  */
 export function createClientErrorHandler(log: Logger, nextId: () => string) {
   return (error: Error & { code?: string }, socket: Socket): void => {
@@ -165,7 +157,7 @@ export function createClientErrorHandler(log: Logger, nextId: () => string) {
   };
 }
 
-/** A whole answer for a connection that is closed with it, as the bytes of HTTP/1.1. */
+/** The bytes of HTTP/1.1, for a connection that is closed with them. */
 export function rawAnswer(problem: AppError, id: string): string {
   const body = renderProblem(problem, id, '');
   const headers = {
@@ -180,7 +172,7 @@ export function rawAnswer(problem: AppError, id: string): string {
   return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`;
 }
 
-/** Headers that a page's script may read. Without them a buyer in a browser could not see the terms of payment. */
+/** Without them a buyer in a browser could not see the terms of payment. */
 const EXPOSED = [
   'PAYMENT-REQUIRED',
   'PAYMENT-RESPONSE',
@@ -194,11 +186,11 @@ const EXPOSED = [
   'ETag',
 ].join(', ');
 
-/** Pages of any origin may read every answer to buyers, because nothing here depends on cookies. */
+/** Pages of any origin may read every answer, because nothing here depends on cookies. */
 export const CORS_HEADERS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': EXPOSED,
 } as const;
 
-/** On every answer: a browser takes a body as what its type says, and never as a script or a page. */
+/** With it a browser takes a body as what its type says, and never as a script or a page. */
 export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const;

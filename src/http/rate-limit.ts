@@ -6,18 +6,17 @@ import { clientKey } from '../lib/limits/client.ts';
 import { countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/windows.ts';
 
 interface RateLimitOptions {
-  /** Requests of one client a minute, over all routes of the group; an IPv6 site (/48) has four times as many. */
+  /** Requests of one client over all routes of the group; an IPv6 site (/48) has four times as many. */
   perMinute: number;
   clock: Clock;
-  /** Whether a request presents a payment, in any protocol. */
   presentsPayment(message: IncomingMessage): boolean;
   maxClients?: number;
 }
 
 /**
- * Creates the hook that limits a group of routes per client: `RateLimit-*` on every answer, 429 with `Retry-After`
- * above the limit. It is synchronous, over one Map: @fastify/rate-limit uses promises, at about twice the cost
- * (figures in README.md beside this). With trusted proxies `request.ip` is the client's address that they report.
+ * Limits a group of routes per client: 429 with `Retry-After` above the limit. Synchronous, over one Map:
+ * @fastify/rate-limit uses promises, at about twice the cost (figures in README.md beside this). With trusted proxies
+ * `request.ip` is the client's address that they report.
  */
 export function createRateLimit(options: RateLimitOptions): onRequestHookHandler {
   const { perMinute, clock, presentsPayment, maxClients } = options;
@@ -33,7 +32,7 @@ export function createRateLimit(options: RateLimitOptions): onRequestHookHandler
   };
 }
 
-/** The `RateLimit-*` headers of the limit that the client reaches first. */
+/** The headers of the limit that the client reaches first. */
 export function rateLimitHeaders({ limit, left, resetSeconds }: Standing): Readonly<Record<string, string>> {
   return {
     'ratelimit-limit': String(limit),
@@ -43,9 +42,8 @@ export function rateLimitHeaders({ limit, left, resetSeconds }: Standing): Reado
 }
 
 /**
- * The 429 of a request above the limit. With a payment it has `charged: "unknown"`: the ledger was not read, and the
- * payment may be a repeated one whose first answer was lost. A request that is refused for its form (414, 431,
- * unreadable) has `false`, because it can never have been sold.
+ * With a payment it says `charged: "unknown"`: the ledger was not read, and the payment may repeat one whose answer was
+ * lost. A request that is refused for its form (414, 431, unreadable) says `false`: it can never have been sold.
  */
 export function rateLimited({ of, limit, resetSeconds }: Standing, isPaid: boolean): AppError {
   const detail = `More than ${limit} requests a minute from one ${of === 'site' ? '/48 network' : 'client'}.`;

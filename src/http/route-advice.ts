@@ -9,28 +9,20 @@ const MAX_PATH = 100;
 /** From the longest prefix to the shortest, because `/v1` begins all of them. */
 const MOUNTS = ['lightning', 'paid', 'mpp', 'free'] as const satisfies readonly Mount[];
 
-/** What a 404 says that knows no better. */
 export const NO_SUCH_ROUTE =
   'There is no such route; /openapi.json lists those that are, and /v1/paid lists those that are sold.';
-/** Not suggested: without its token it answers as if it were not there. */
+/** It is not suggested: without its token it answers as if it were not there. */
 const HIDDEN = '/metrics';
 
 interface AdviceOptions {
   readonly catalogue: readonly Endpoint<never>[];
-  /** The segment that stands for `chain` in paths. */
   readonly chainSegment: string;
   readonly isMppOn: boolean;
   /** The patterns of every mounted route, by the time of the first request. */
   readonly routes: readonly { readonly url: string }[];
 }
 
-/**
- * Returns what a 404 says about a request target that no route serves, in this order:
- * 1. how the path is spelt, where only its letter case or its slashes are wrong;
- * 2. under which prefix the route is free, or sold;
- * 3. the served path that is nearest to it;
- * 4. where all routes are listed.
- */
+/** What a 404 says: how the path is spelt, its right prefix, the nearest served path, or where routes are listed. */
 export function createRouteAdvice(options: AdviceOptions): (target: string) => string {
   const { chainSegment, routes } = options;
   let served: ReadonlySet<string> | undefined;
@@ -51,7 +43,7 @@ export function createRouteAdvice(options: AdviceOptions): (target: string) => s
   };
 }
 
-/** Whether a path is mounted below a priced prefix for payments from before alone (ROUTES_OFF). */
+/** Whether a path is mounted for payments from before alone (ROUTES_OFF). */
 function isOff(url: string, { catalogue, chainSegment }: AdviceOptions): boolean {
   const mount = MOUNTS.find((one) => url.startsWith(`${PREFIX[one]}/`));
   if (mount === undefined || mount === 'free') return false;
@@ -93,9 +85,8 @@ function otherMounts(path: string, { catalogue, isMppOn }: AdviceOptions): strin
   return free ? `This route is free: ${free}.` : null;
 }
 
-/** Typing errors that a suggestion may mend. */
 const MOST_EDITS = 2;
-/** This path with `/v1` before it, where it is served; else the served path that is the fewest edits away, or null. */
+/** The path below `/v1`, else the served path that is the fewest edits away, or null. */
 function nearTo(path: string, served: ReadonlySet<string>): string | null {
   if (served.has(`/v1${path}`)) return `/v1${path}`;
   return nearest(path, served, MOST_EDITS)?.name ?? null;

@@ -6,8 +6,7 @@ import type { Config } from '../config.ts';
 import { answerBeforeRouting, createClientErrorHandler } from './problems.ts';
 
 export const ROUTER_OPTIONS = {
-  // Each path has one spelling, because proxies and caches may treat others differently. (`;` starts no query: that is
-  // the router's default. The types have no option for it, so a test checks it.)
+  // Proxies and caches may treat another spelling differently. `;` starts no query: a test checks the router's default.
   caseSensitive: true,
   ignoreDuplicateSlashes: false,
   ignoreTrailingSlash: false,
@@ -15,38 +14,33 @@ export const ROUTER_OPTIONS = {
   maxParamLength: 128,
 } as const;
 
-/** Added to the longest time that a request may take. */
+/** This is added to the longest time that a request may take. */
 const SLACK_MS = 10_000;
 
 /**
- * Every time-out and limit of the HTTP server, each with its reason. None is left to a default that may change with a
- * version. Fastify logs nothing, and `request.log` is silent: with a logger Fastify would listen on every response,
- * which costs 8 % of a bare request. metrics.ts and problems.ts write the log lines, with `requestId`.
+ * Every time-out and limit, so that none is a default that may change. Fastify logs nothing: with a logger it would
+ * listen on every response, which costs 8 % of a bare request. metrics.ts and problems.ts write the log lines.
  */
 export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<Server> {
   const nextId = createRequestIds();
   return {
     http: {
-      // Request line and headers: a payment header is about 1 KiB, a smart wallet's signature some more.
+      // A payment header is about 1 KiB, a smart wallet's signature some more.
       maxHeaderSize: 16 * 1024,
-      // A slow sender of headers only holds a socket. Ten seconds are enough for 16 KiB.
+      // A slow sender of headers only holds a socket.
       headersTimeout: 10_000,
-      // How often `headersTimeout` and `requestTimeout` are checked.
       connectionsCheckingInterval: 5_000,
-      // Checked by our own first hook, so that the refusal has a body and an id.
+      // Our own first hook checks it, so that the refusal has a body and an id.
       requireHostHeader: false,
     },
-    // A whole request, body included: bodies are small.
     requestTimeout: 20_000,
-    // Time-out of an idle socket. A paid request may be idle while its handler runs and its settlement is awaited.
+    // A paid request may be idle while its handler runs and its settlement is awaited.
     connectionTimeout: Math.max(60_000, config.handlerTimeoutMs + config.settleWaitMs + SLACK_MS),
-    // Longer than the usual 60 s of load balancers, so that they close first and never send into a closing socket.
+    // Longer than the usual 60 s of load balancers, so that they never send into a closing socket.
     keepAliveTimeout: 72_000,
     // The largest accepted body is a payment payload with its requirements.
     bodyLimit: 64 * 1024,
-    // The answers are small: a connection may carry any number.
     maxRequestsPerSocket: 0,
-    // Idle connections are closed when the server stops; busy ones finish.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     // HEAD is registered where it is supported. One derived from GET would be a second way into a handler.
@@ -64,7 +58,7 @@ export function serverOptions(config: Config, log: Logger): FastifyHttpOptions<S
   };
 }
 
-/** For an instance without schemas, or with its own compilers: Fastify's load Ajv, which is a tenth of a start. */
+/** For instances without schemas or with their own compilers: Fastify's load Ajv, a tenth of a start. */
 export const NO_SCHEMAS = { compilersFactory: { buildValidator: refuse, buildSerializer: refuse } };
 
 function refuse(): never {

@@ -13,14 +13,10 @@ import {
   reference,
 } from './route.ts';
 
-// The components of the OpenAPI document, which its operations refer to:
-// 1. schemas: each entry's answer and problem, and the parts that several answers have in common;
-// 2. responses: what an entry can answer, and what the service answers before a route reads a request.
-
-/** How many answers must have a part before it is described once for all. */
+/** So many answers must have a part for it to be described once for all. */
 const MIN_ANSWERS = 3;
 
-/** Schemas: declared ones, each entry's answer with its example and its problem, and the parts that several share. */
+/** Declared ones, each entry's answer with its example and its problem, and the parts that several share. */
 export function componentSchemas(catalogue: readonly Endpoint<never>[], declared: Json): Json {
   const own: Json = { ...OWN_SCHEMAS, ...declared, Source: SOURCE };
   const answers = catalogue.map((endpoint) => ({ endpoint, schema: toJsonSchema(endpoint.result, 'output') }));
@@ -42,7 +38,7 @@ export function componentSchemas(catalogue: readonly Endpoint<never>[], declared
   return { ...own, ...Object.fromEntries([...shared, ...described, ...problems]) };
 }
 
-/** The objects that are members of several answers, by name, as JSON. A name stands for the first part that has it. */
+/** By name, as JSON. A name stands for the first part that has it. */
 function commonParts(answers: readonly Json[], own: Json): [name: string, text: string][] {
   const found = new Map<string, { readonly name: string; answers: number }>();
   for (const answer of answers) {
@@ -58,7 +54,7 @@ function commonParts(answers: readonly Json[], own: Json): [name: string, text: 
   return [...byName].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
-/** The JSON and the name of every member of a schema, at any depth, that is an object. */
+/** JSON and name of every member, at any depth, that is an object. */
 function membersOf(schema: Json): [text: string, name: string][] {
   return Object.entries(schema).flatMap(([key, value]): [string, string][] => {
     if (typeof value !== 'object' || value === null) return [];
@@ -71,7 +67,6 @@ function membersOf(schema: Json): [text: string, name: string][] {
 
 const isSchema = (value: unknown): value is Json => typeof value === 'object' && value !== null;
 
-/** Puts a reference in place of each part that has a component of its own. */
 function refer(schema: Json, names: ReadonlyMap<string, string>): Json {
   const replaced = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(replaced);
@@ -94,7 +89,6 @@ const PROBLEM_EXAMPLE = {
   errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
 };
 
-/** The schemas that every operation may refer to: of failures, and of the member `source`. */
 const OWN_SCHEMAS: Json = {
   Problem: {
     ...toJsonSchema(
@@ -136,7 +130,6 @@ const OWN_SCHEMAS: Json = {
 };
 const SOURCE = toJsonSchema(sourceSchema, 'output');
 
-/** Every answer that a catalogue entry can give, as OpenAPI responses. */
 export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json {
   const problems = PROBLEMS.map((row) => [row[0], problemOf(endpoint, row)]);
   return {
@@ -150,7 +143,7 @@ export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json
   };
 }
 
-/** The problems that every route of the catalogue may answer, and the components that describe them. */
+/** The problems that every route of the catalogue may answer. */
 const PROBLEMS: readonly (readonly [status: number, name: string, description: string])[] = [
   [400, 'BadParameter', 'A parameter is bad; `errors` names it. Not charged, unless `charged` is "unknown".'],
   [
@@ -178,7 +171,7 @@ const PROBLEMS: readonly (readonly [status: number, name: string, description: s
   ],
 ];
 
-/** The statuses whose problems have the endpoint's members, unless the service itself ran out of time. */
+/** These problems have the endpoint's members, unless the service itself ran out of time. */
 const TELLING = [404, 502];
 
 function problemOf(endpoint: Endpoint<never>, [status, name, description]: (typeof PROBLEMS)[number]): Json {
@@ -194,7 +187,6 @@ function success(endpoint: Endpoint<never>, mount: Mount): Json {
   };
 }
 
-/** The endpoint's own reply with another status; a problem when there is no reply. */
 function badNews(endpoint: Endpoint<never>): Json {
   const { headers, content } = problem(503, '');
   const own = { 'application/json': { schema: reference('schemas', answerName(endpoint)) } };
@@ -205,7 +197,6 @@ function badNews(endpoint: Endpoint<never>): Json {
   };
 }
 
-/** The component responses that operations refer to. */
 export function componentResponses(mpp: boolean): Json {
   return {
     ...Object.fromEntries(PROBLEMS.map(([status, name, description]) => [name, problem(status, description)])),
@@ -233,7 +224,6 @@ function problem(status: number, description: string, schema = PROBLEM): Json {
 
 const RECEIPT = 'Base64url JSON: MPP’s receipt';
 
-/** The headers of an answer, by the routes under which it is sold. */
 const HEADERS: Record<Mount, Json> = {
   free: { ETag: text('Send it back in If-None-Match and get 304 while nothing changed') },
   paid: { 'PAYMENT-RESPONSE': text('Base64 JSON: the settlement with its transaction hash') },
@@ -267,7 +257,7 @@ const UNPAID_LIGHTNING: Json = {
   content: { 'application/json': { schema: reference('schemas', 'LightningChallenge') } },
 };
 
-/** MPP's own problem. Whether the refused payment can still move money is not known, so it has no `charged`. */
+/** MPP's own. Whether the refused payment can still move money is not known, so it has no `charged`. */
 const PAYMENT_PROBLEM = object({
   type: { type: 'string', description: 'MPP’s type of the problem, below https://paymentauth.org/problems/' },
   title: { type: 'string' },
@@ -300,7 +290,7 @@ const GONE: Json = {
 };
 const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
 
-/** What the service answers before a route reads the request: the refusals of its method and of its size. */
+/** Refusals of a request's method and size, before a route reads it. */
 const UNREAD: readonly (readonly [status: number, name: string, description: string])[] = [
   [405, 'MethodNotAllowed', 'The path has no such method; `Allow` names those that it has. Nothing is charged.'],
   [414, 'UrlTooLong', 'The URL is too long. Nothing is charged.'],
@@ -313,7 +303,6 @@ function unread([status, , description]: (typeof UNREAD)[number]): Json {
   return { ...answer, headers: { ...(answer.headers as Json), Allow: text('The methods of the path') } };
 }
 
-/** The answers of every operation, which need no route. */
 export const UNREAD_RESPONSES: Json = Object.fromEntries(
   UNREAD.map(([status, name]) => [status, reference('responses', name)]),
 );

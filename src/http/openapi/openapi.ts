@@ -10,35 +10,29 @@ import { componentResponses, componentSchemas, describeResponses, UNREAD_RESPONS
 import { COMPONENT_HEADERS, type Declared, type Json, type Operation } from './route.ts';
 import { describeService, tagsWith } from './text.ts';
 
-// The OpenAPI document of everything that is served:
-// 1. the plugin assembles the operations: each catalogue entry under each of its mounts, and what routes declare;
-// 2. a priced operation says how it is paid: header parameter, `security`, `x-payment-info`;
-// 3. the answers of the catalogue's operations are added, as references to the components.
+// The OpenAPI document. The plugin assembles it: each catalogue entry under its mounts, and what routes declare.
 
-/** The interface's own version, as its document states it; not the package's. */
+/** The interface's own version, not the package's. */
 const INTERFACE_VERSION = '0.1.0';
 
 interface OpenApiOptions {
   readonly catalogue: readonly Endpoint<never>[];
-  /** What is served besides the catalogue. */
   readonly declared: Declared;
   readonly requirementOf: RequirementOf;
-  /** Every way to pay for an endpoint, as its 402 offers them. By default the plain one alone. */
+  /** Every way to pay, as a 402 offers them. By default the plain one alone. */
   acceptsOf?(endpoint: Endpoint<never>): readonly Requirement[];
   readonly chain: NamedChain;
   readonly publicOrigin: string;
-  /** Whether the USDC routes stand under `/v1/mpp` too. */
   readonly mpp?: boolean;
-  /** The operator's contact (http, https, mailto). Without one the service's own address is used. */
+  /** http, https or mailto. Without one the service's own address is used. */
   readonly contactUrl?: string | null;
 }
 
 type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
 
 /**
- * Creates the OpenAPI 3.1 document, deterministically, from declarations only. The plugin assembles it on an instance
- * that never listens, because the served routes have no schemas: they parse their parameters themselves, and a second
- * validator would cost time and could disagree.
+ * OpenAPI 3.1, deterministic, from declarations only. The plugin assembles it on an instance that never listens: the
+ * served routes have no schemas, because a second validator would cost time and could disagree.
  */
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
@@ -52,7 +46,6 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     description: describeService(dearestRequirement(catalogue, requirementOf), options.chain),
     contact: describeContact(contactUrl ?? publicOrigin),
     license: { name: 'MIT', identifier: 'MIT' },
-    // Agents look here for a short introduction.
     'x-guidance': createLlmsText(options),
   };
   await scribe.register(swagger, {
@@ -66,7 +59,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
       components: { securitySchemes: SECURITY_SCHEMES as Record<string, never> },
     },
   });
-  // No operation needs an account or a key; crawlers treat a missing statement as unknown. Alternatives are payments.
+  // Crawlers treat a missing statement as unknown. Alternatives are payments.
   const add = ({ method, url, schema }: Operation) =>
     scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
   const sold = catalogue.flatMap((endpoint) => mountsOf(endpoint, options).map((mount) => ({ endpoint, mount })));
@@ -96,7 +89,7 @@ function describeContact(url: string): Json {
   return mailto === undefined ? { url } : { email: mailto };
 }
 
-/** Every mount of an entry. What is sold in USDC may stand under two: MPP asks for the plain entry alone. */
+/** What is sold in USDC may stand under two: MPP asks for the plain entry alone. */
 function mountsOf(endpoint: Endpoint<never>, { mpp = false, requirementOf, acceptsOf }: OpenApiOptions): Mount[] {
   const isPlain = (): boolean => acceptsOf?.(endpoint).includes(requirementOf(endpoint)) ?? true;
   return surfacesOf(endpoint).flatMap((surface): Mount[] =>
@@ -120,11 +113,7 @@ function describeOperation(endpoint: Endpoint<never>, mount: Mount, terms: Terms
   };
 }
 
-/**
- * How a priced operation is paid: the header parameter, the alternatives of `security`, and `x-payment-info` in the two
- * forms that crawlers read: price and protocols, and the offers of MPP, which only an operation has whose 402 has a
- * `Payment` challenge. Empty for a free operation.
- */
+/** The header, `security`, and `x-payment-info` in two forms for crawlers. MPP's offers need a `Payment` challenge. */
 function describePayment(endpoint: Endpoint<never>, mount: Mount, terms: Terms): Json {
   const { price } = endpoint;
   if (price === null || mount === 'free') return {};
@@ -201,7 +190,7 @@ function x402({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Requ
 
 type Described = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
 
-/** Adds the catalogue's answers and those of every operation: the plugin takes no references to responses. */
+/** The plugin takes no references to responses. */
 function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
   for (const { endpoint, mount } of sold) {
     const operation = paths[pathOn(endpoint, mount)]?.get;
@@ -212,7 +201,7 @@ function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<
   }
 }
 
-/** No operation refers to `x402`: crawlers take the type `apiKey` for an account. It has the header as a parameter. */
+/** No operation refers to `x402`: crawlers take `apiKey` for an account. It has the header as a parameter. */
 const SECURITY_SCHEMES: Json = {
   x402: {
     type: 'apiKey',
@@ -235,7 +224,7 @@ const SECURITY_SCHEMES: Json = {
   },
 };
 
-/** `x-service-info` at the document's top: what the service is, for directories of MPP services. */
+/** For directories of MPP services. */
 function describeServiceInfo(publicOrigin: string): Json {
   const docs = { homepage: `${publicOrigin}/`, apiReference: `${publicOrigin}/docs`, llms: `${publicOrigin}/llms.txt` };
   return { categories: ['data', 'developer-tools', 'search'], docs };

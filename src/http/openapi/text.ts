@@ -4,7 +4,7 @@ import type { Json } from './route.ts';
 
 // What OpenAPI says in prose, and the short document that keeps only what is sold.
 
-/** The main description: how to pay, and what is never charged. `ceiling` is the most expensive route's requirement. */
+/** How to pay, and what is never charged. `ceiling`: the most expensive route's requirement. */
 export function describeService(ceiling: Requirement | undefined, chain: NamedChain): string {
   const { network = '', asset = '', amount = '0' } = ceiling ?? {};
   return `Data by the call: free summaries under \`/v1\`, priced detail under \`/v1/paid\`. No account, no key.
@@ -60,7 +60,6 @@ Limits a minute count by IPv4 address and by IPv6 /64, four times as much by /48
 headers. Every answer carries \`X-Request-Id\`.`;
 }
 
-/** Short texts of the groups. The routes under `/v1/mpp` are one only where they stand. */
 export function tagsWith(mpp: boolean): typeof TAGS {
   return TAGS.filter(({ name }) => mpp || name !== 'mpp');
 }
@@ -75,7 +74,7 @@ const TAGS = [
   { name: 'meta', description: 'About the service itself' },
 ];
 
-/** What a crawler of priced routes needs, without answers' schemas: directories of paid services read 64 KiB. */
+/** Without answers' schemas: directories of paid services read 64 KiB. */
 export function pricedOnly(document: Json): Json {
   const { openapi, info, servers, components, paths = {} } = document;
   const { title, version, contact, license } = (info ?? {}) as Json;
@@ -97,7 +96,6 @@ const DESCRIPTION =
   'The priced routes alone, for crawlers that read no more than 64 KiB. The whole document is at /openapi.json. Only ' +
   'the 402 of a route is binding.';
 
-/** A GET of the whole document. */
 interface WholeGet {
   readonly operationId: string;
   readonly tags: readonly string[];
@@ -108,12 +106,11 @@ interface WholeGet {
   readonly 'x-payment-info'?: unknown;
 }
 
-/** What a priced operation answers, in the form that a crawler needs. The whole document has the schemas. */
+/** The whole document has the schemas. */
 const ANSWERS = { 200: { description: 'The answer' }, 402: { description: 'Not paid; its headers say how to pay' } };
 
 function slim(operation: WholeGet): Json {
   const { operationId, tags, summary, security, parameters = [] } = operation;
-  // The header of a payment is in the security schemes.
   const query = parameters.filter((parameter) => parameter.in === 'query');
   return {
     operationId,
