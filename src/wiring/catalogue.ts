@@ -7,20 +7,15 @@ import type { Sources } from '../endpoints/sources.ts';
 import { RAILS, type RailList, railsSelling } from './rails.ts';
 import { isSoldPlainly } from './surfaces.ts';
 
-// What this configuration sells, and why it cannot be started with:
-// 1. PRICES and ROUTES_OFF change the declared catalogue (catalogue/offered.ts);
-// 2. each route that is left for USDC must have a rail that sells it at its price;
-// 3. the self-test pays plainly, so its two routes must be sold plainly.
+// What this configuration sells, and why it cannot be started with. The self-test pays plainly, so its two routes must
+// be sold plainly.
 
 type Settings = Pick<Config, 'offers' | 'rails' | 'selfTest' | 'network'>;
 
-/** By this route the self-test checks that a failing call costs nothing. */
+/** The self-test checks by it that a failing call costs nothing. */
 const FAILING = '/selftest/fail';
 
-/**
- * The catalogue as this configuration offers it: the list that every surface is made of. Throws ConfigError with every
- * reason why nothing can be sold by it.
- */
+/** The list that every surface is made of. Throws ConfigError with every reason why nothing can be sold by it. */
 export function openCatalogue(
   config: Settings,
   declared: readonly Endpoint<Sources>[] = everything,
@@ -33,7 +28,6 @@ export function openCatalogue(
   return offered;
 }
 
-/** What lists, documents and tools name: the entries that this configuration can answer. */
 export function listedEntries<S>(catalogue: readonly Endpoint<S>[], sources: S): readonly Endpoint<S>[] {
   return catalogue.filter(({ notConfigured }) => !notConfigured?.(sources));
 }

@@ -20,7 +20,7 @@ import type { Config } from '../config.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import type { Sqlite } from '../lib/sqlite-file.ts';
 
-/** Opens the client for the chain, and says what the number of its providers means. It sends nothing yet. */
+/** Says what the number of the chain's providers means. It sends nothing yet. */
 export function openChain(config: Config, registry: Registry, log: Logger): OpenChainClient {
   const { network, rpcTimeoutMs: timeoutMs, collector } = config;
   const chain = createChainClient({
@@ -45,7 +45,7 @@ interface CollectingParts {
   log: Logger;
 }
 
-/** Opens the collected chain data. Collector and probe, where this process runs them, are not started yet. */
+/** Collector and probe, where this process runs them, are not started yet. */
 export function openCollecting(parts: CollectingParts) {
   const { config, log } = parts;
   const data = openChainData(config, log);
@@ -73,7 +73,6 @@ export function openCollecting(parts: CollectingParts) {
 
 export type Collecting = ReturnType<typeof openCollecting>;
 
-/** A copy of another service's database, or our own. */
 function openChainData({ collector, dataDir, network: { chainId } }: Config, log: Logger) {
   const { copyFile, backfillHours } = collector;
   if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
@@ -82,7 +81,7 @@ function openChainData({ collector, dataDir, network: { chainId } }: Config, log
   return { db, reads: createChainReads(db), collector: null, ...createFeeSteps(db), close: () => void db.close() };
 }
 
-/** The collector with all its scanners, not started; null when it is off. */
+/** Null when it is off. */
 function openCollector({ config, chain, clock, log }: CollectingParts, db: Sqlite): Collector | null {
   const { enabled, wsUrls, requestsPerSecond, pollIntervalMs, backfillHours, retentionDays } = config.collector;
   if (!enabled) return null;
@@ -103,7 +102,6 @@ function openCollector({ config, chain, clock, log }: CollectingParts, db: Sqlit
   });
 }
 
-/** The probe of RPC endpoints, by the machine's clock. */
 function openProbe({ config, chain: { allowances }, log }: CollectingParts, db: Sqlite) {
   const { rpcUrls, chainId } = config.network;
   const { rpcTimeoutMs: timeoutMs, collected } = config;

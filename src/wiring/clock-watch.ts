@@ -2,42 +2,36 @@ import { headerCall, readHeader, readNewestHeader } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 
-/** A clock may be off by so much: answers take time, and a chain's blocks have whole seconds. */
+/** Answers take time, and a chain's blocks have whole seconds. */
 const MOST_OFF_MS = 5000;
 const EVERY_MS = 60_000;
 /** Blocks from which the chain's pace is measured. */
 const PACE_BLOCKS = 20;
-/** A moving head may be this many blocks old. */
 const LATE_BLOCKS = 2;
 
 interface Parts {
   readonly chain: ChainClient;
-  /** The time of the database that instances share; null for a ledger in a file. */
+  /** Null for a ledger in a file. */
   readonly ledgerNowMs: (() => Promise<number>) | null;
   readonly clock: Clock;
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
 export interface ClockWatch {
-  /** Not ok while the clock is off: the detail says from what, how far, and what to do. */
   status(): { readonly ok: boolean; readonly detail?: string };
-  /** Compares now, and then once a minute. */
   start(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Watches this machine's clock, which decides which payments are valid and which leases have ended. Once a minute:
- * 1. the shared database is asked for its time; the time that the question took is no difference;
- * 2. the newest block's time is read. A block from the future shows that the clock is behind. An old block shows that
- *    it is ahead, unless the chain stands still. So the head is read again: if the chain has moved, what is left of the
- *    age after two blocks' time is our error.
- *
- * What cannot be asked leaves the last finding. The log says when the clock goes off, and when it is right again.
+ * Watches this machine's clock, which decides which payments are valid and which leases have ended. Once a minute it is
+ * compared with the shared database's time and the newest block's. A block from the future shows that the clock is
+ * behind. An old one shows that it is ahead, unless the chain stands still: the head is read again, and if it has
+ * moved, what is left of the age after two blocks' time is our error. What cannot be asked leaves the last finding.
  */
 export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): ClockWatch {
   const ended = new AbortController();
-  /** How far the clock is off, by what it was compared with: positive where it is ahead. */
+  /** By what the clock was compared with: positive where it is ahead. */
   const found = new Map<string, number>();
   let detail: string | null = null;
   let loop: Promise<void> | null = null;
@@ -83,10 +77,7 @@ function wordsOf([name, offMs]: [string, number]): string {
   return `this machine's clock is ${seconds} s ${offMs > 0 ? 'ahead of' : 'behind'} ${name}`;
 }
 
-/**
- * How far our clock is off from another one at the least, in milliseconds: positive where ours is ahead, negative where
- * it is behind. 0 where the question's time explains it.
- */
+/** Milliseconds at the least: positive where ours is ahead. 0 where the question's time explains it. */
 async function offFrom(theirNowMs: () => Promise<number>, clock: Clock): Promise<number> {
   const askedMs = clock.nowMs();
   const theirMs = await theirNowMs();
@@ -94,7 +85,7 @@ async function offFrom(theirNowMs: () => Promise<number>, clock: Clock): Promise
   return theirMs > answeredMs ? answeredMs - theirMs : Math.max(0, askedMs - theirMs);
 }
 
-/** How far our clock is off from the newest block, counted like `offFrom`. Null where the chain stands still. */
+/** Counted like `offFrom`. Null where the chain stands still. */
 async function offFromChain(chain: ChainClient, clock: Clock, signal: AbortSignal): Promise<number | null> {
   const first = await readHead(chain, clock);
   if (first.offMs <= MOST_OFF_MS) return first.offMs;
@@ -108,7 +99,7 @@ async function offFromChain(chain: ChainClient, clock: Clock, signal: AbortSigna
   return Math.max(0, Math.min(first.offMs, second.offMs) - LATE_BLOCKS * paceMs);
 }
 
-/** The newest block. `offMs`: how far our clock is off from its time; a block's age counts as ahead. */
+/** `offMs`: how far our clock is off from the block's time; a block's age counts as ahead. */
 async function readHead(chain: ChainClient, clock: Clock) {
   const askedMs = clock.nowMs();
   const { number, at } = await readNewestHeader(chain);

@@ -16,25 +16,23 @@ import { refuseMoved } from '../store/ledger-lock.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 
-/** An unknown instance may have just started: its open payments are not taken over for this long. */
+/** An unknown instance may have just started: for this long its open payments are not taken over. */
 const NEW_INSTANCE_MS = 60_000;
 
-/** This process's ledger: its stores, the other instances, and the shared limits. */
 export interface OpenLedger {
   readonly stores: LedgerStores;
   readonly bootId: string;
-  /** Of limits that protect money, and so hold for all instances. Undefined: this process counts in its memory. */
+  /** They protect money, and so hold for all instances. Undefined: this process counts in its memory. */
   readonly windows: OpenWindows | undefined;
-  /** Of the other limits, which each process counts by itself. */
+  /** For limits that each process counts by itself. */
   readonly nearWindows: (name: string) => MinuteWindows;
   /** Null when this process has the ledger for itself. */
   readonly instance: Instance | null;
-  /** Whether this process does now what only one process may do. */
+  /** Whether this process does what only one process may do. */
   leads(): boolean;
   close(): Promise<void>;
 }
 
-/** This process among the instances that share a ledger. */
 interface Instance {
   readonly membership: Membership;
   /** The database's time, in Unix milliseconds. */
@@ -44,12 +42,9 @@ interface Instance {
 }
 
 /**
- * Opens the ledger of the configuration: a file of this machine, or a database that several instances share.
- * `registry` counts the database's retries.
- * 1. A file that was copied elsewhere is refused: StartRefused.
- * 2. The stores are opened. With a database, the process before this one is marked dead, and this one becomes an
- *    instance.
- * 3. A seller's address that this ledger does not allow is refused: ConfigError.
+ * Opens a file of this machine, or a database that several instances share. Throws StartRefused for a file that was
+ * copied elsewhere, ConfigError for a seller's address that this ledger does not allow. With a database, the process
+ * before this one is marked dead. `registry` counts the database's retries.
  */
 export async function openLedger(
   config: Config,
@@ -98,10 +93,7 @@ async function openStores(config: Config, clock: Clock, log: Logger, registry: R
   };
 }
 
-/**
- * Marks the last process of this data folder dead, so that its payments are taken over before its heartbeat times out.
- * It has ended, because one process at a time holds the folder.
- */
+/** One process at a time holds the folder, so the last one has ended. Its payments need not wait for a time-out. */
 async function replacePredecessor(file: string, bootId: string, { store }: InstancesShare, log: Logger): Promise<void> {
   const before = readOr(file, '').trim();
   if (before !== '')
@@ -153,8 +145,8 @@ function createInstance(
 }
 
 /**
- * The authorizer's key signs on this machine and must not hold the sales. Its address is part of every channel's id, so
- * only a ledger without a channel refuses it. Where there are channels, claiming them comes first.
+ * The authorizer's key is on this machine and must not hold the sales. Its address is part of every channel's id: only
+ * a ledger without a channel refuses it, else claiming comes first.
  */
 async function checkAuthorizer({ rails, seller, network }: Config, { stores, close }: OpenLedger, log: Logger) {
   const { channels } = rails;

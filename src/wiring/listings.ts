@@ -25,7 +25,6 @@ interface ListingsParts {
   log: Logger;
 }
 
-/** Opens the market, the third-party catalogue, and the search over both and our own routes. */
 export function openListings(parts: ListingsParts) {
   const { config, outgoing, catalogue, clock, log } = parts;
   const isReady = async () => (await parts.readiness()).ready;

@@ -45,12 +45,8 @@ import type { ChannelStore } from '../store/ports/channels.ts';
 import type { LedgerStore, Payment } from '../store/ports/payments.ts';
 import { balanceContracts, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
 
-// How this process sells for USDC:
-// 1. the kit has what selling and settling share, and the rails that are on are opened with it (rails.ts);
-// 2. settling is this process's own, or that of the instance which leads;
-// 3. whoever settles opens the relayer, the rails' settlers and the books against the chain;
-// 4. the purchase, which the gate calls, looks up its rail, and that rail's status of the moment;
-// 5. maintenance takes over open rows at the start and in rounds.
+// How this process sells for USDC. The kit has what selling and settling share. Settling is this process's own, or that
+// of the instance which leads. Whoever settles opens the relayer, the rails' settlers and the books against the chain.
 
 interface PaymentsOptions<S>
   extends Pick<
@@ -59,13 +55,11 @@ interface PaymentsOptions<S>
   > {
   store: LedgerStore;
   channels: ChannelStore;
-  /** Compares ledger and chain. Without it nothing is compared, and no difference stops a rail. */
+  /** Without it ledger and chain are not compared, and no difference stops a rail. */
   books?: BookStore;
-  /** Counts what came in beyond the ledger. */
   onSurplus?: (surplus: CountedSurplus) => void;
   sources: S;
   bootId: string;
-  /** The rails that may be opened. By default all. */
   railList?: RailList;
   onMove?: OnMove;
   /** Which process settles. By default this one alone. */
@@ -73,7 +67,6 @@ interface PaymentsOptions<S>
   onLeft?: OpenSettlingOptions['onLeft'];
 }
 
-/** Composes the USDC sales: the purchase, the readiness, and the start, rounds and stop of maintenance. */
 export function createPayments<S>(options: PaymentsOptions<S>) {
   const { config, bootId, railList = RAILS, place = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
@@ -94,15 +87,13 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   return {
     purchase,
     ledger: kit.ledger,
-    /** The last probes of the rails' services. */
     probes: settling.probes,
-    /** What this process does for the others of the service. */
     forOthers,
     readiness: createPaymentsReadiness({
       config,
       chain: options.chain,
       ledger: kit.ledger,
-      // `/readyz` has a check of its own for providers that do not agree.
+      // `/readyz` checks providers that do not agree by itself.
       settling: { ...settling, status: statusBy(() => null) },
       railList,
     }),
@@ -123,7 +114,7 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const limits = { storeBytes, sharedBy: sharersOf(place), keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, channels, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
-  // Simulations come from the address that will send: the facilitator's or the relayer's, else the seller's.
+  // Simulations come from the address that will send: the facilitator's or relayer's, else the seller's.
   const sender = (): `0x${string}` =>
     (config.rails.remote ? probes().facilitator?.sender : wallet?.address) ?? config.seller;
   const check = createChainCheck(chain, usdc, sender, clock);
@@ -156,10 +147,7 @@ function watchMismatch<S>({ books, config, log }: PaymentsOptions<S>): MismatchW
     : null;
 }
 
-/**
- * A rail's status. Each call reads it again, because another process may settle by then.
- * Money that the chain lacks stops the rail in every process.
- */
+/** Read at each call: another process may settle by then. Money that the chain lacks stops a rail in every process. */
 function statusNow(
   settling: () => Settling,
   rail: RailName,
@@ -178,12 +166,12 @@ function statusNow(
   };
 }
 
-/** What settlement by this process needs. A process that never settles has it too. */
+/** A process that never settles has it too. */
 interface SettlingParts
   extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'>,
     Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'settled' | 'metrics'> {
   rails: readonly OpenRail[];
-  /** Opens the books. Absent in a command that works in the service's place. */
+  /** Absent in a command that works in the service's place. */
   openBooks?: ((rails: readonly BookRail[]) => Books) | undefined;
 }
 
@@ -193,7 +181,6 @@ interface OpenSettlingOptions {
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
 }
 
-/** Opens settlement by this process, or by the instance that leads. */
 export function openSettling(parts: SettlingParts, { place, onLeft }: OpenSettlingOptions): MaintainedSettling {
   const { config, ledger, clock, log } = parts;
   switch (place.kind) {
@@ -218,7 +205,6 @@ interface LocalTerms {
   fencingToken?: number;
 }
 
-/** Opens settlement by this process: the rails that are on, the tasks for the rows, and the rounds of maintenance. */
 function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingToken }: LocalTerms): LocalSettling {
   const { config, token, ledger, clock, log } = parts;
   const noteBroadcast: SettlingTerms['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
@@ -264,7 +250,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
   });
 }
 
-/** Our relayer, opened for the first rail that asks. A rail that a remote service settles does not ask. */
+/** Opened for the first rail that asks. A rail that a remote service settles does not ask. */
 function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
   let relaying: Relaying | null = null;
   const byRail = new Map<string, Relaying>();
@@ -284,7 +270,7 @@ function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms[
   };
 }
 
-/** What payments on rails that use our relayer brought in this UTC day, in USDC base units. */
+/** What rails that use our relayer brought in this UTC day, in USDC base units. */
 function createIncome(
   { rails, settled, clock }: Pick<SettlingParts, 'rails' | 'settled' | 'clock'>,
   isRelayed: (rail: string) => boolean,
@@ -297,10 +283,7 @@ function createIncome(
   return async () => (await sums()).find(({ rail }) => rail === 'relayed')?.amount ?? 0n;
 }
 
-/**
- * The relayer as one rail uses it: what the rail sends bears its name.
- * A rail that stops does not stop the relayer, because other rails use it.
- */
+/** What the rail sends bears its name. A rail that stops does not stop the relayer, because other rails use it. */
 function relayingFor(rail: string, relaying: Relaying): Relaying {
   const { settler, operate } = relaying;
   return {
@@ -319,7 +302,7 @@ interface SettledRail {
   readonly settling: RailSettling;
 }
 
-/** Probes each remote service. Never rejects. The relayer is none: it watches its own balance. */
+/** Never rejects. The relayer is none: it watches its own balance. */
 async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Promise<RailProbes> {
   const asked = rails.flatMap(({ rail, settling }) => {
     const [service, probe] = [rail.info.service(config), settling.probe?.()];
@@ -338,7 +321,7 @@ type BooksNeeds = Pick<
   'config' | 'chain' | 'store' | 'transfers' | 'onSurplus' | 'clock' | 'log'
 > & { books: BookStore };
 
-/** Opens the books for the process that settles. What leaves the channels' contract is the channels' to compare. */
+/** For the process that settles. What leaves the channels' contract is the channels' to compare. */
 function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   const { config, store, clock, log } = needs;
   const { usdc, caip2: network } = config.network;
@@ -364,10 +347,9 @@ function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   });
 }
 
-/** The most rows of one transaction that are added up. A batch settles at most 250 payments. */
+/** A batch settles at most 250 payments. */
 const MOST_ROWS = 1000;
 
-/** What the ledger says came in to the seller by this transaction, in base units. */
 async function knownIn(
   { store, transfers }: Pick<BooksNeeds, 'store' | 'transfers'>,
   transaction: Uint8Array,
@@ -413,7 +395,7 @@ function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
   return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
 }
 
-/** Settlement whose maintenance also reads what the chain lacks, before the first sale and in each round. */
+/** Maintenance also reads what the chain lacks, before the first sale and in each round. */
 function watched(settling: MaintainedSettling, mismatch: MismatchWatch): MaintainedSettling {
   return {
     ...settling,

@@ -28,12 +28,10 @@ import type { SettledReads } from '../store/ports/payments.ts';
 import type { GatewayTransferStore, RelayerSpendingStore } from '../store/ports/stores.ts';
 import type { Upstreams } from '../upstream/client/client.ts';
 
-// The rails in USDC:
-// 1. the list has every rail, and a configuration turns some on, each for the prices that it sells;
-// 2. the readiness says whether payments can be taken by them;
-// 3. a warning names the routes that a rail sells below its gas.
+// The rails in USDC: their list, of which a configuration turns some on; whether payments can be taken by them; and a
+// warning of routes that a rail sells below its gas.
 
-/** Everything that a rail may need. Each rail declares its part. */
+/** Each rail declares its part of it. */
 export interface RailKit {
   config: Config;
   /** Its requests have the rank `settle`. */
@@ -61,17 +59,13 @@ export interface RailKit {
   };
 }
 
-/** What a rail's folder brings to the list. */
 export interface RailModule {
   readonly info: RailInfo;
-  /** `status` is that of the rail's settler, in this process or another. */
+  /** `status`: of the rail's settler, in this process or another. */
   open(kit: RailKit, status: RailStatus): OpenRail;
 }
 
-/**
- * Rails in the order in which a 402 lists them. The first is always on: `/readyz` needs its settler, and it checks the
- * payments that no other rail recognises.
- */
+/** In the order of a 402. The first is always on: `/readyz` needs it, and it checks what no other rail recognises. */
 export type RailList = readonly [RailModule, ...RailModule[]];
 
 export const RAILS: RailList = [
@@ -80,7 +74,7 @@ export const RAILS: RailList = [
   { info: channelsInfo, open: openChannels },
 ];
 
-/** The names of the list's rails, and of the rail, on or off, whose payers sign for a contract; null for none. */
+/** `railOf`: the rail, on or off, whose payers sign for a contract; null for none. */
 export function railNames(config: Config, list: RailList = RAILS) {
   const names = new Map(list.map(({ info }) => [info.contract(config)?.toLowerCase(), info.name]));
   return {
@@ -89,7 +83,7 @@ export function railNames(config: Config, list: RailList = RAILS) {
   };
 }
 
-/** The contracts of the rails, on or off, whose payments share the payer's own balance of the token. */
+/** Of the rails, on or off, whose payments share the payer's own balance of the token. */
 export function balanceContracts(config: Config, list: RailList = RAILS): readonly Uint8Array[] {
   return list.flatMap(({ info }) => {
     const contract = info.takesFromBalance ? info.contract(config) : null;
@@ -97,10 +91,7 @@ export function balanceContracts(config: Config, list: RailList = RAILS): readon
   });
 }
 
-/**
- * Tells how a payment came in, by the contract that its payer signed for.
- * The Gateway's wallet is not known while the Gateway is off.
- */
+/** By the contract that a payer signed for. The Gateway's wallet is not known while the Gateway is off. */
 export function waysIn(config: Config): (contract: Uint8Array) => 'usdc' | 'channels' | 'gateway' {
   const [token, channels] = [exactInfo.contract(config)?.toLowerCase(), channelsInfo.contract(config)];
   return (contract) => {
@@ -115,17 +106,16 @@ const isOn =
   ({ info }: RailModule): boolean =>
     info.isOn(rails);
 
-/** The rails of a list that a configuration turns on, unopened. */
 function railsUnder(rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
   return list.filter(isOn(rails)).map(({ info }) => info);
 }
 
-/** The rails that are on and sell a route of this price, in USDC base units. */
+/** `price`: USDC base units. */
 export function railsSelling(price: bigint, rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
   return railsUnder(rails, list).filter(({ sells }) => sells?.(price, rails) ?? true);
 }
 
-/** Opens the rails that are on. `statusOf` returns the status of a rail's settler, in this process or another. */
+/** `statusOf`: the status of a rail's settler, in this process or another. */
 export function openRails(
   kit: RailKit,
   statusOf: (name: RailInfo['name']) => RailStatus,
@@ -148,10 +138,8 @@ interface Check {
 }
 
 /**
- * Reads whether payments can be taken.
- * `needed`: the ledger answers, the chain's USDC contract has the EIP-712 domain that payers sign for, and the first
- * rail can settle, with the service that it cannot do without.
- * `others`: whether each other rail sells. It is one of several ways to pay, so it does not make the process unready.
+ * Whether payments can be taken. `needed`: the ledger answers, the chain's USDC contract has the EIP-712 domain that
+ * payers sign for, and the first rail can settle. `others`, further ways to pay, do not make the process unready.
  */
 export function createPaymentsReadiness({ config, chain, ledger, settling, railList }: ReadinessOptions) {
   const [{ info: first }] = railList;
@@ -187,7 +175,7 @@ export function createPaymentsReadiness({ config, chain, ledger, settling, railL
         ledger: await checked(ledger.ping),
         usdc: await checked(checkDomain),
         settlement: settlementState(settling.status(first.name).unavailable(), settling.detail()),
-        // One provider's word decides alone: there is nothing to agree on.
+        // One provider's word decides alone.
         ...(chain.agreed.witnesses > 1 && {
           rpc: settlementState(chain.agreed.whyUnconfirmed(), wordsOf(chain.agreed.providers())),
         }),
@@ -208,7 +196,7 @@ function withoutSender({ ok, detail }: RailProbe): Check {
   return { ok, ...(detail !== undefined && { detail }) };
 }
 
-/** Which providers count for nothing now, and why; null while all count. */
+/** Null while all providers count. */
 function wordsOf(providers: readonly ProviderStatus[]): string | null {
   const words = providers.flatMap(({ host, isApart, isFar, isPresent, aheadBlocks }) => {
     if (isApart) return `${host} is set apart: two others contradict it`;
@@ -227,12 +215,9 @@ async function checked(look: () => Promise<void>): Promise<Check> {
   }
 }
 
-// Selling below the gas of a payment shall be a choice:
-// 1. a unit of gas costs what the relayer paid for it yesterday and today; else the newest block's base fee;
-// 2. a payment takes the gas of these days, where only one rail uses the relayer; else what the rail says;
-// 3. a route is named for each rail that sells it below the product.
+// Selling below the gas of a payment shall be a choice. A unit of gas costs what the relayer paid for it yesterday and
+// today, else the newest block's base fee. A payment takes these days' gas where one rail alone uses the relayer.
 
-/** The routes that one rail sells at a loss. */
 interface Losses {
   readonly rail: string;
   /** What one payment costs the seller, in USDC, rounded up. */
@@ -244,7 +229,6 @@ interface Losses {
 
 interface LossesOptions {
   readonly config: Pick<Config, 'rails' | 'production'>;
-  /** The catalogue as it is offered. */
   readonly catalogue: readonly Endpoint<never>[];
   readonly railList?: RailList;
   readonly spending: Pick<RelayerSpendingStore, 'spentOn'>;
@@ -255,7 +239,7 @@ interface LossesOptions {
 /** Wei of native USDC in a base unit of its ERC-20 interface. */
 const WEI_PER_UNIT = 10n ** BigInt(NATIVE_DECIMALS - USDC_DECIMALS);
 
-/** Finds the routes that a rail sells at a loss. Rejects when neither ledger nor chain says what gas costs. */
+/** Rejects when neither ledger nor chain says what gas costs. */
 export async function lossesOf(options: LossesOptions): Promise<Losses[]> {
   const { config, catalogue, railList = RAILS } = options;
   const { rails } = config;
@@ -277,9 +261,9 @@ export async function lossesOf(options: LossesOptions): Promise<Losses[]> {
 }
 
 interface Gas {
-  /** What one unit costs, in wei. */
+  /** Of one unit, in wei. */
   readonly price: bigint;
-  /** Units of a payment, where they were measured. */
+  /** In units, where they were measured. */
   readonly ofPayment: bigint | null;
   readonly basis: Losses['basis'];
 }
@@ -305,7 +289,7 @@ const ADVICE =
   'these routes sell below the gas of a payment by this rail. Raise their PRICES, name them in ROUTES_OFF, offer the ' +
   'plain rail from a higher price on (EXACT_FROM_USD, EXACT=off), or let buyers pay over channels (CHANNELS=on)';
 
-/** Warns in production of each rail that sells at a loss, and says how to change it. Never rejects. */
+/** Warns in production, and says how to change it. Never rejects. */
 export async function warnOfLosses(
   options: LossesOptions & { readonly log: { warn(fields: object, message: string): void } },
 ): Promise<void> {

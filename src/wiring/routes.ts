@@ -37,16 +37,14 @@ import {
   wordsOfRefusal,
 } from './surfaces.ts';
 
-// What registers routes, pages and tools. Each priced mount has a gate that knows what is sold there: what is off, or
-// cannot be answered, is for payments from before alone. `/readyz` and the pages read their readiness here.
+// What registers routes, pages and tools. Each priced mount has a gate that knows what is sold there.
 
 interface MountsParts {
   config: Config;
-  /** Every route that is served. */
   catalogue: readonly Endpoint<Sources>[];
-  /** Those that pages, tools and the reference name. */
+  /** What pages, tools and the reference name. */
   listed: readonly Endpoint<Sources>[];
-  /** Priced routes that are off: only payments from before are answered. */
+  /** Priced routes that answer only payments from before. */
   off: readonly Endpoint<Sources>[];
   sources: Sources;
   purchase: Payments['purchase'];
@@ -63,7 +61,7 @@ interface MountsParts {
   log: Logger;
 }
 
-/** The functions that register routes, pages and tools. `app.ts` calls them in its order. */
+/** `app.ts` calls them in its order. */
 export function createMounts(parts: MountsParts) {
   const { config, listed, sources, purchase, offerOf, lightning, listings, ledger } = parts;
   const { facilitator, feeSteps, readiness, clock, log } = parts;
@@ -114,7 +112,7 @@ export function createMounts(parts: MountsParts) {
   };
 }
 
-/** The buyer of a demo, for play money alone (`config/sources.ts`). Its signer is loaded with its first payment. */
+/** For play money alone (`config/sources.ts`). Its signer is loaded with its first payment. */
 function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock) {
   const { demoBuyerKey: privateKey } = site;
   if (privateKey === null) return null;
@@ -124,7 +122,7 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
   };
 }
 
-/** The OpenAPI document for the reference. Loaded on demand, because it is a tenth of a start's work. */
+/** Loaded on demand, because it is a tenth of a start's work. */
 async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): Promise<Document> {
   const { createOpenApi } = await import('../http/openapi/openapi.ts');
   const { publicOrigin, network: chain, protocols, web } = config;
@@ -136,7 +134,6 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
 
 type CounterOf = (endpoint: Endpoint<Sources>) => Counter<unknown>;
 
-/** Each priced mount with its gate. */
 function openSurfaces({ config, off, sources, purchase, offerOf, lightning, protocols, log, ...parts }: MountsParts) {
   const { segment: chainSegment } = config.network;
   // What the configuration cannot answer is like what is off: only payments from before are answered.
@@ -178,13 +175,10 @@ interface ReadinessParts {
 const KEPT_MS = 1000;
 
 /**
- * Reads whether paid calls can be served now, and why not. Each rail that refuses everything fails its own check.
- * Only the first rail counts towards `ready`: with the others down, there is still a way to pay. Nor do these count:
- * - the collector: paid calls can read the live chain, and `/v1/health` covers a lagging collector;
- * - the clock: one that is off refuses good payments or fails to settle late ones, but moves no money wrongly;
- * - the other instances.
- * Each reading asks a provider, and `/readyz` has no rate limit, so that a flood cannot make an instance look unready.
- * So a reading is made at most once a second, and reused for a second.
+ * Whether paid calls can be served now, and why not. Only the first rail counts towards `ready`: with the others down
+ * there is still a way to pay. Nor does the collector count (paid calls can read the live chain), a clock that is off
+ * (it moves no money wrongly), or another instance. Each reading asks a provider, and a flood of requests must not make
+ * an instance look unready: so a reading is made at most once a second.
  */
 export function createReadiness(parts: ReadinessParts) {
   const { payments, lightning, collector, ledger, clock, clockWatch } = parts;
@@ -201,7 +195,6 @@ export function createReadiness(parts: ReadinessParts) {
     return {
       ready: Object.values(counting).every(({ ok }) => ok),
       failing: Object.keys(counting).filter((name) => !counting[name]?.ok),
-      // The status page says how many of them do not work.
       ways: Object.keys(others),
       checks: {
         ...counting,
@@ -219,6 +212,6 @@ export function createReadiness(parts: ReadinessParts) {
       },
     };
   };
-  // When each check held and failed last, for the status page.
+  // For the status page.
   return Object.assign(keepReading(read, KEPT_MS, clock), { outcomeOf: outcomes.of });
 }

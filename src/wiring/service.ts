@@ -33,13 +33,8 @@ import { createOutgoing, openSources } from './sources.ts';
 import { offersUnder, openProtocols, wordsOfRefusal } from './surfaces.ts';
 
 /**
- * Makes every part of the service from the configuration, and starts what runs by itself:
- * 1. the catalogue, as it is offered;
- * 2. the ground: the data folder, the chain, the ledger, the sources;
- * 3. the shop: what sells for USDC and over Lightning, and the facilitator;
- * 4. the self-test, the clock watch, the readiness, the listings;
- * 5. what registers routes, pages and tools.
- * `declared`: the catalogue, by default the whole one. Throws ConfigError when the configuration does not fit it.
+ * Makes every part of the service, and starts what runs by itself: the catalogue, the ground, the shop, then what
+ * registers routes, pages and tools. Throws ConfigError when the configuration does not fit `declared`, the catalogue.
  */
 export async function createDeps(
   config: Config,
@@ -112,7 +107,7 @@ export async function createDeps(
   };
 }
 
-/** What all other parts stand on. The lock comes first, so that no other process has this data folder open. */
+/** The lock comes first, so that no other process has this data folder open. */
 async function openGround(config: Config, log: Logger, clock: Clock) {
   const lock = holdDataFolder(config, log);
   const metrics = createMetrics();
@@ -124,7 +119,7 @@ async function openGround(config: Config, log: Logger, clock: Clock) {
   return { config, log, clock, lock, metrics, chain, collecting, ledger, outgoing, sources };
 }
 
-/** What takes payments: sales for USDC, sales over Lightning, and the facilitator. Nothing is started yet. */
+/** Nothing is started yet. */
 async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList: RailList) {
   const { config, metrics, ledger, outgoing, sources, clock, log } = ground;
   const { stores, bootId, instance, windows } = ledger;
@@ -171,10 +166,7 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
   return { payments, protocols, lightning, lightningStore, facilitator };
 }
 
-/**
- * Closes the data folder to other users of the machine, and locks it for this process.
- * Throws ConfigError, with the command that closes it, where the folder is not ours to close.
- */
+/** Closes the folder to other users. Throws ConfigError, with the command for it, where it is not ours to close. */
 function holdDataFolder(config: Config, log: Logger): ReturnType<typeof holdLedger> {
   try {
     closeFolder(config.dataDir, log);
@@ -184,7 +176,6 @@ function holdDataFolder(config: Config, log: Logger): ReturnType<typeof holdLedg
   return holdLedger(join(config.dataDir, 'ledger.lock'));
 }
 
-/** The metrics of the process that settles. */
 function settlingMetrics({ network }: Config, metrics: Registry, store: BookStore, rails: readonly string[]) {
   const { onSurplus } = createBookMetrics(metrics, { store, network: network.caip2, rails });
   return { metrics: createRelayerMetrics(metrics), onSurplus };
@@ -195,7 +186,6 @@ function openLookup({ network }: Config, { payments, transfers, lightning: claim
   return createLookup({ payments, transfers, claims, lightningNetworks, explorerUrl: network.explorerUrl });
 }
 
-/** These sources, reading the chain with this rank. */
 function readingAs(rank: Rank, sources: Sources): Sources {
   return { ...sources, chain: ranked(sources.chain, rank) };
 }

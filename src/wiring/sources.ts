@@ -23,8 +23,8 @@ import { createWeb } from '../upstream/web/web.ts';
 import { createWiki, type Wiki } from '../upstream/wikipedia.ts';
 import type { Collecting } from './chain.ts';
 
-// What endpoints read besides the chain, and the client that asks for it. The time-out, size, places and cache of each
-// source of data stand here, with their reasons; pages have theirs in `upstream/web/`, the Gateway in `payment/usdc/`.
+// What endpoints read besides the chain: time-out, size, places and cache of each source of data, with their reasons.
+// Pages have theirs in `upstream/web/`, the Gateway in `payment/usdc/`.
 
 interface SourcesParts {
   config: Config;
@@ -35,7 +35,6 @@ interface SourcesParts {
   outgoing: ReturnType<typeof createOutgoing>;
 }
 
-/** Opens the sources that the endpoints read. */
 export function openSources({ config, chain, clock, collecting, selfTests, outgoing }: SourcesParts): Sources {
   const { collector, reads, endpoints } = collecting;
   const { health, floorWei } = config.collected;
@@ -75,10 +74,7 @@ interface NamesSources {
   readonly wiki: Wiki;
 }
 
-/**
- * The sources of domains, currencies and encyclopedias. Their time-outs add up to less than an endpoint's 15 seconds,
- * also where a call needs its second source, and for whois, which may ask the DNS too.
- */
+/** Time-outs add up to less than an endpoint's 15 s, also with a second source, and for whois with its DNS. */
 export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
   // A call asks for up to eight types at once. No cache: records are sold as live.
   const resolver = (name: string, url: string) => {
@@ -140,13 +136,13 @@ const shared = { concurrency: 3, retries: 1 as const };
 const keep = (ttlMs: number, staleIfErrorMs = HOUR_MS) => ({ cache: { ttlMs, staleIfErrorMs, maxEntries: 1000 } });
 
 /**
- * For questions of existence, which anybody may cause before paying (upstream/README.md): places and a cache of their
- * own, so that they neither delay a sold answer nor push it out of the cache. A bigger document is not read.
+ * Anybody may ask whether something exists before paying (upstream/README.md): places and a cache of their own, so that
+ * such questions neither delay a sold answer nor push it out of the cache.
  */
 const existence = { concurrency: 2, maxBytes: MIB } as const;
 const keepMany = (ttlMs: number) => ({ cache: { ttlMs, staleIfErrorMs: HOUR_MS, maxEntries: 5000 } });
 
-/** The sources of packages. `timeoutMs` replaces the time-out of each. */
+/** `timeoutMs` replaces the time-out of each. */
 export function createPackageSources(upstreams: Upstreams, config: PackagesConfig, timeoutMs?: number): PackageSources {
   const within = (ownMs: number) => ({ ...shared, timeoutMs: timeoutMs ?? ownMs });
   const registry = upstreams.open({
@@ -210,7 +206,6 @@ interface OutgoingOptions {
   readonly log: UpstreamLog;
 }
 
-/** All that asks hosts other than the chain's: the upstreams' client, and the one for third parties' pages. */
 export function createOutgoing({ web: settings, publicOrigin, clock, log }: OutgoingOptions) {
   const userAgent = `percall/${SERVICE_VERSION} (+${settings.contactUrl ?? publicOrigin})`;
   const { testHosts, timeoutMs, hostPerMinute, pageWorkers } = settings;

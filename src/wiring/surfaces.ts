@@ -22,19 +22,13 @@ import { exactRequirement, type PayTo } from '../payment/usdc/exact.ts';
 import type { ServiceKeyStore } from '../store/ports/stores.ts';
 import { RAILS, type RailList, railsSelling } from './rails.ts';
 
-// What each surface offers, and in which protocol it asks for the payment:
-// 1. an endpoint's USDC offer names the rails that sell it, and is prepared once;
-// 2. MPP knows the plain rail alone;
-// 3. challenges that need a key are signed by the same one on every instance;
-// 4. a refusal has words for each reason of ours, of the rails and of the schemes.
+// What each surface offers, and in which protocol it asks for the payment. Challenges that need a key are signed by the
+// same one on every instance.
 
-/** Of the routes that are paid in USDC. */
 export const usdcProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x402Http);
 
-/** Of the priced tools. */
 export const toolProtocol: ToolProtocol = x402Tool;
 
-/** Chain, token and recipient of a USDC payment, with the rails, the chain's name and the origin of its offers. */
 export interface Terms extends PayTo, Place {
   readonly rails: RailsConfig;
 }
@@ -48,18 +42,16 @@ export function termsOf({ network, seller, publicOrigin, rails }: TermsConfig): 
 
 type OfferOf = (endpoint: Endpoint<never>) => Offer;
 
-/** The rails that may be offered, and the last probes of their services. */
 interface Offered {
   readonly railList?: RailList;
   probes?(): RailProbes;
-  /** The protocol that asks for them: by default x402. */
+  /** By default x402. */
   readonly protocol?: PreparedProtocol;
 }
 
 /**
- * Returns the USDC offer of each priced endpoint. An offer is prepared once, and once more while a rail that must be
- * proven is not yet. A proven rail stays while no probe is known, as when the process that settles has ended: a refusal
- * can correct a client only in an entry of its scheme.
+ * An offer is prepared once, and once more while a rail that must be proven is not yet. A proven rail stays while no
+ * probe is known: a refusal can correct a client only in an entry of its scheme.
  */
 export function offersUnder(
   config: TermsConfig,
@@ -88,10 +80,7 @@ export function offersUnder(
   };
 }
 
-/**
- * Prepares the USDC offer of a priced endpoint. `infos`: the rails in it, by default those that sell it.
- * Throws for an endpoint without a price.
- */
+/** `infos`: the rails in the offer, by default those that sell it. Throws for an endpoint without a price. */
 export function createOffer(
   endpoint: Endpoint<never>,
   terms: Terms,
@@ -105,20 +94,17 @@ export function createOffer(
   return { requirement, accepts, price: price.units, demand: protocol.prepare(endpoint, accepts, terms) };
 }
 
-/** Whether the plain rail sells an endpoint. MPP and our self-test pay by this rail alone. */
+/** MPP and our self-test pay by the plain rail alone. */
 export function isSoldPlainly({ price }: Endpoint<never>, rails: RailsConfig, [{ info }]: RailList = RAILS): boolean {
   return price !== null && (info.sells?.(price.units, rails) ?? true);
 }
 
-/**
- * Offers of the plain rail alone, in a protocol that knows no other. They are made at any price: a route that this rail
- * does not sell has a counter that offers nothing (`onlyKnown`).
- */
+/** For a protocol that knows no other rail. At any price: what this rail does not sell has an empty counter. */
 export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
   return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
 }
 
-/** The counters of endpoints for these offers. `sources` judge a request's parameters. */
+/** `sources` judge a request's parameters. */
 export function usdcCounters<S>(
   offerOf: OfferOf,
   purchase: Purchase<S>,
@@ -128,7 +114,6 @@ export function usdcCounters<S>(
   return (endpoint) => createPreparedCounter(endpoint, { offer: () => offerOf(endpoint), purchase, sources, words });
 }
 
-/** The protocols that need a key: those of the Lightning routes, which are always on, and MPP. */
 export interface Protocols {
   readonly lightning: QuotedProtocol;
   /** Null where MPP is off. */
@@ -137,7 +122,6 @@ export interface Protocols {
 
 type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
 
-/** Opens the protocols. Their challenges are signed by the same key on every instance. */
 export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStore, clock: Clock): Promise<Protocols> {
   const secrets = await readSecrets(config.protocols, keys);
   const realm = new URL(config.publicOrigin).host;
@@ -147,14 +131,10 @@ export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStor
   };
 }
 
-/** The ledger's key: its name, and its length in bytes. */
 const KEY = 'challenges';
 const KEY_BYTES = 32;
 
-/**
- * What signs challenges: the configured secret, else a key of the ledger, which is made at the first start.
- * What the ledger's key has signed stays good after the first secret is configured.
- */
+/** The configured secret, else a key of the ledger from the first start. What that has signed stays good afterwards. */
 export async function readSecrets(
   config: Pick<ProtocolsConfig, 'secret' | 'previousSecret'>,
   keys: ServiceKeyStore,
@@ -166,15 +146,11 @@ export async function readSecrets(
   return { current: Buffer.from(secret, 'utf8'), previous: previous ?? ofLedger };
 }
 
-/**
- * Three spellings of one invoice and one proof. Most L402 clients read only the first line of WWW-Authenticate, so L402
- * stands before `Payment`.
- */
+/** Most L402 clients read only the first line of WWW-Authenticate, so L402 stands before `Payment`. */
 export function lightningProtocol(secrets: ChallengeSecrets, realm: string, clock: Clock): QuotedProtocol {
   return withAuthSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
 }
 
 const ofRails = RAILS.map(({ info }) => info.refusals ?? {});
 
-/** The words for every reason for which a payment is refused here. */
 export const wordsOfRefusal: RefusalWords = refusalWords([OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, ...ofRails]);
