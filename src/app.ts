@@ -20,7 +20,7 @@ import { mountDiscovery, mountMarket } from './routes/market.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
 import { type Lookup, mountLookup, type ReceiptPage } from './routes/payments.ts';
 
-/** What the application is made of. All of it exists before the first route is mounted. */
+/** All of it exists before the first route is mounted. */
 export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly config: Config;
   readonly log: Logger;
@@ -29,26 +29,19 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly lookup: Lookup;
   readonly market: Market;
   readonly discovery: Pick<Discovery, 'search' | 'refresh'>;
-  /** The answer of `GET /v1/lightning`. */
   describeLightning(): Promise<object>;
-  /** Mounts the priced routes of both rails, each behind its gate. */
   mountPriced(app: FastifyInstance): void;
-  /** Mounts the pages for people. Absent: there are none. */
   mountPages?(app: FastifyInstance): void;
-  /** Renders a receipt for a browser. Absent: every lookup is answered in JSON. */
+  /** Absent: every lookup is answered in JSON. */
   receiptPage?: ReceiptPage;
-  /** A page for a browser's 404. Absent: every error is a problem document. */
+  /** Absent: every error is a problem document. */
   problemPage?: ProblemPage;
-  /** Mounts the tools server, which counts its own calls. Absent: there is none. */
   mountTools?(app: FastifyInstance): void;
   /** Throws when a priced route, under any of its paths, has no gate. */
   checkGates(routes: readonly RouteOptions[]): void;
 }
 
-/**
- * Builds the HTTP application, ready to listen: plugins, then routes, in the order in which they handle a request.
- * Rejects when a priced route has no gate, so that the service does not start with an unprotected one.
- */
+/** Plugins, then routes, in the order in which they handle a request. Rejects when a priced route has no gate. */
 export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const { config, log, metrics } = deps;
   const app = Fastify(serverOptions(config, log));
@@ -86,7 +79,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
       publicOrigin: config.publicOrigin,
     });
   });
-  // Outside the rate-limited groups: it has its own limits.
+  // It has its own limits.
   mountFacilitator(app, deps.facilitator);
   deps.mountTools?.(app);
   await app.register(async (priced) => {

@@ -7,11 +7,8 @@ import * as sources from './config/sources.ts';
 import { address, httpUrl, list, privateKey, whole, wholeNumber } from './config/table.ts';
 import { nearest } from './lib/edit-distance.ts';
 
-// The environment becomes the configuration:
-// 1. each subject in `config/` has its keys, its faults and its assembly; what belongs to no subject stands here;
-// 2. every key is parsed, and every fault is collected, so that an operator can correct all at once;
-// 3. only an environment without a fault is assembled;
-// 4. keys that look like ours and that nobody reads are found for a warning.
+// The environment becomes the configuration, subject by subject (`config/`). Every fault is collected, so that an
+// operator can correct all at once; only an environment without a fault is assembled.
 
 /** Carries every problem of the environment. */
 export class ConfigError extends Error {
@@ -70,10 +67,7 @@ const environment = z.object({
   METRICS_TOKEN: z.string().min(16, 'at least 16 characters').optional(),
 });
 
-/**
- * The whole configuration; each subject's shape says what its members mean. `.env.example` explains every key.
- * A time has the unit of its name.
- */
+/** Each subject's shape says what its members mean. A time has the unit of its name. */
 export interface Config {
   readonly production: boolean;
   readonly network: chain.NetworkConfig;
@@ -123,7 +117,7 @@ export interface Config {
   readonly metricsToken: string | null;
 }
 
-/** Reads the environment into a frozen Config, or throws ConfigError. An empty value counts as unset. */
+/** The result is frozen. Throws ConfigError. An empty value counts as unset. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = environment.safeParse(given);
@@ -207,10 +201,7 @@ function assemble(env: z.output<typeof environment>): Config {
   };
 }
 
-/**
- * First words of our keys that mean nothing to other programs. HOST, LOG, NODE, PUBLIC, WEB and such are left out,
- * because ordinary environments have keys that begin with them.
- */
+/** Our keys' first words. HOST, LOG, NODE, PUBLIC, WEB and such are left out: ordinary environments have such keys. */
 export const OWN_WORDS = [
   'RELAYER',
   'SETTLER',
@@ -256,8 +247,7 @@ const MISTYPED = 2;
 
 /**
  * The keys with a value that begin like ours, or are mistyped by up to two letters, and that nobody reads, each with
- * the nearest real one. A mistyped setting has no effect, so it is worth a warning. A value may be a private key: none
- * is shown.
+ * the nearest real one. A value may be a private key: none is shown.
  */
 export function findUnreadKeys(
   env: Readonly<Record<string, string | undefined>>,
@@ -276,7 +266,7 @@ export function findUnreadKeys(
 
 const firstWord = (key: string): string => key.split('_', 1)[0] ?? '';
 
-/** Our word that a key begins with, also with one letter mistyped; undefined without one. */
+/** Also with one letter mistyped; undefined without one. */
 function ownWordOf(key: string): string | undefined {
   const word = firstWord(key);
   if (OWN_WORDS.includes(word)) return word;

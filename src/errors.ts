@@ -1,9 +1,6 @@
-// The named errors: those that become answers, and the one that refuses the start.
-
 /** Whether money moved for a failed call. `unknown`: a settlement is still open. */
 export type Charged = boolean | 'unknown';
 
-/** One parameter's fault, as a 400 lists it. */
 export interface ParameterError {
   path: string;
   message: string;
@@ -21,10 +18,7 @@ interface AppErrorOptions {
   cause?: unknown;
 }
 
-/**
- * A failure that the caller may see. `detail` is safe to send and says what the caller can do.
- * Any other thrown value is a bug: it is logged with its stack and answered as a bare 500.
- */
+/** `detail` is safe to send. Any other thrown value is a bug, logged with its stack and answered as a bare 500. */
 export class AppError extends Error {
   readonly status: number;
   readonly code: string;
@@ -94,7 +88,6 @@ export class TooMany extends AppError {
   }
 }
 
-/** An error like this one, with further members in its body. */
 export function withMembers(error: AppError, members: Readonly<Record<string, unknown>>): AppError {
   const { status, code, message, charged, retryAfterSeconds, errors, headers, isExpected } = error;
   return new AppError(status, code, message, {

@@ -8,13 +8,10 @@ import { chainTitle } from './lib/service.ts';
 import { openCatalogue } from './wiring/catalogue.ts';
 import { createDeps } from './wiring/service.ts';
 
-// The process: environment, signals, exit codes. wiring/service.ts and app.ts build everything else.
-// 1. Without NETWORK, outside production, a local chain with play money is started first.
-// 2. The environment becomes the configuration; who is paid on which chain is logged before anything is opened.
-// 3. The service is made, listens, and buys from itself.
-// 4. A signal, or a sync of the ledger that fails, stops it. A refused start says why, and exits with 1.
+// The process: environment, signals, exit codes. Who is paid on which chain is logged before anything is opened. A
+// signal, or a sync of the ledger that fails, stops the service. A refused start says why, and exits with 1.
 
-/** Why a server cannot listen, by the system's code. */
+/** By the system's code. */
 const LISTENING: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another program listens there: stop it, or set another PORT',
   EACCES: 'this user may not listen there: set a PORT of 1024 or above',
@@ -39,10 +36,7 @@ try {
   exit(1);
 }
 
-/**
- * A local chain with play money, so that a newcomer's first command works. Null where NETWORK is set, and in
- * production.
- */
+/** So that a newcomer's first command works. Null where NETWORK is set, and in production. */
 async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
   const { startEmbeddedNetwork } = await import('../dev/network.ts');
@@ -66,7 +60,7 @@ async function run(config: Config): Promise<void> {
   return serve(config);
 }
 
-/** Who is paid, and on which chain, so that an operator sees a wrong one before the first sale. */
+/** An operator shall see a wrong recipient or chain before the first sale. */
 function announce({ seller, network, logLevel }: Config): void {
   const log = createLogger(logLevel);
   log.info({ seller, network: network.caip2, chain: chainTitle(network) }, 'percall starts');
@@ -102,14 +96,14 @@ async function serve(config: Config): Promise<void> {
   );
 }
 
-/** The error of a server that cannot listen, as a refusal. Any other stays as it is. */
+/** Any other error stays as it is. */
 function listeningRefused(error: unknown, { host, port }: { host: string; port: number }): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const why = LISTENING[code];
   return why === undefined ? error : new StartRefused(`${host}:${port} (${code}): ${why}`, { cause: error });
 }
 
-/** What the operator reads of a refused start. Rethrows anything else, which is a bug. */
+/** Rethrows anything that is no refused start: that is a bug. */
 function refusalOf(error: unknown): string {
   if (error instanceof ConfigError) return `${error.message}\n.env.example explains every key.\n`;
   if (error instanceof StartRefused) return `percall does not start: ${error.message}\n`;

@@ -2,27 +2,20 @@ import type { z } from 'zod';
 import type { Unavailable } from '../errors.ts';
 import { USDC_DECIMALS } from '../lib/units.ts';
 
-// How an endpoint is declared, once and whole. Every surface reads it from here: routes, 402s, OpenAPI, tools.
-
 type Json = Record<string, unknown>;
 
-/**
- * An endpoint, free or priced, as its author declares it.
- * `run` gets parsed parameters and returns the reply or throws an AppError. It cannot know whether it was paid for.
- */
+/** `run` returns the reply or throws an AppError. It cannot know whether it was paid for. */
 export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
-  /** Below `/v1` (free), or `/v1/paid`, `/v1/mpp` and `/v1/lightning` (priced), for example `/fees/estimate`. */
+  /** Below the prefix of its mount, for example `/fees/estimate`. */
   path: `/${string}`;
   access: 'free' | 'paid';
   /** For a paid endpoint that is sold on one rail alone; `paid` is USDC. */
   onlyOn?: 'paid' | 'lightning';
-  /** For paid endpoints: the price in decimal USD, which is written nowhere else. */
+  /** In decimal USD. It is written nowhere else. */
   priceUsd?: string;
-  /** A few words for lists and menus. */
   label: string;
-  /** What the answer holds, in a sentence. OpenAPI, the 402 hint and the price list show it. */
   summary: string;
-  /** The free route that summarises this endpoint. The 402 hint names it. */
+  /** The 402 hint names it. */
   freeSummary?: `/v1/${string}`;
   params: P;
   result: R;
@@ -37,15 +30,12 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   reportsFault?(reply: z.output<R>): boolean;
   /** Throws BadParameter for what only the configuration can judge; on priced routes before any payment check. */
   checkParams?(params: z.output<P>, sources: S): void;
-  /**
-   * For paid endpoints: the 503 where the configuration lacks what it reads, else null.
-   * With it the route answers payments from before and nothing else, and no list names it.
-   */
+  /** For paid endpoints: the 503 where their configuration is missing. Then only payments from before are answered. */
   notConfigured?(sources: S): Unavailable | null;
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
 }
 
-/** A declared endpoint with its types erased, so that one list can hold all of them. */
+/** Its types are erased, so that one list can hold all endpoints. */
 export interface Endpoint<S>
   extends Omit<EndpointSpec<z.ZodObject, z.ZodObject, S>, 'priceUsd' | 'run' | 'checkParams' | 'example'> {
   readonly price: Price | null;
@@ -56,7 +46,7 @@ export interface Endpoint<S>
   run(params: unknown, sources: S, signal: AbortSignal): Promise<unknown>;
 }
 
-/** Declares an endpoint. Throws when a paid one has no price, or a free one has a price. */
+/** Throws when a paid endpoint has no price, or a free one has a price. */
 export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
   spec: EndpointSpec<P, R, S>,
 ): Endpoint<S> {
@@ -69,19 +59,18 @@ export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
     example: spec.example as Endpoint<S>['example'],
     price: priceUsd === undefined ? null : priceFromUsd(priceUsd),
     checkParams: (params: unknown, sources: S) => checkParams?.(params as z.output<P>, sources),
-    // Callers pass only what `params` itself has parsed.
+    // Callers pass only what `params` has parsed.
     run: (params: unknown, sources: S, signal: AbortSignal) => run(params as z.output<P>, sources, signal),
   });
 }
 
 export interface Price {
-  /** In USD, decimal, as published. */
   readonly usd: string;
   /** In USDC base units (6 decimals): 0.001 USD is 1000n. */
   readonly units: bigint;
 }
 
-/** A decimal price in USD, without floating point. Throws when the value is not exactly representable. */
+/** Without floating point. Throws when the value is not exactly representable. */
 export function priceFromUsd(usd: string): Price {
   const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(usd);
   if (!match) throw new Error(`not a USD price with at most ${USDC_DECIMALS} decimals: ${usd}`);
@@ -90,7 +79,7 @@ export function priceFromUsd(usd: string): Price {
   return Object.freeze({ usd, units });
 }
 
-/** What an entry is asked for by mistake, by its path, after "Not for …". Models choose tools by such words. */
+/** By path, after "Not for …". Models choose tools by such words. */
 const NOT_FOR: Readonly<Record<string, string>> = {
   '/network': 'single blocks, or for an address’s balance',
   '/fees': 'gas prices of Ethereum or of other chains',
@@ -126,12 +115,11 @@ const NOT_FOR: Readonly<Record<string, string>> = {
   '/selftest/fail': 'data of any kind: it shows that a failure costs nothing',
 };
 
-/** What the entry is not for, in words that complete "Not for …"; null where nothing is known. */
+/** Completes "Not for …"; null where nothing is known. */
 export function notFor({ path }: Pick<Endpoint<never>, 'path'>): string | null {
   return NOT_FOR[path] ?? null;
 }
 
-/** The first path segments of entries whose answers are of the configured chain. */
 const CHAIN_TOPICS: ReadonlySet<string> = new Set([
   'activity',
   'chain',
@@ -145,7 +133,6 @@ const CHAIN_TOPICS: ReadonlySet<string> = new Set([
   'token',
 ]);
 
-/** Whether the answer is of the configured chain and of no other. Its texts name that chain. */
 export function readsChain({ path }: Pick<Endpoint<never>, 'path'>): boolean {
   return CHAIN_TOPICS.has(path.split('/')[1] ?? '');
 }

@@ -3,11 +3,8 @@ import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import { type Endpoint, type Price, priceFromUsd } from './endpoint.ts';
 import { PREFIX } from './paths.ts';
 
-// How the operator's PRICES and ROUTES_OFF change the catalogue. Every surface gets the result, so none can differ:
-// 1. each entry is read and checked against the declared routes;
-// 2. a route that is named in PRICES gets its new price;
-// 3. a priced route that is named in ROUTES_OFF is taken out. A free route of the same path stays;
-// 4. a free answer that names its priced detail names the new price, or no detail where it is off.
+// How the operator's PRICES and ROUTES_OFF change the catalogue. Every surface gets the result, so none can differ. A
+// free answer that names its priced detail names the new price, or no detail where that is off.
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -20,18 +17,17 @@ interface Changes {
 
 export interface Offered<E> {
   readonly catalogue: readonly E[];
-  /** The priced entries that were taken out, in the catalogue's order. They answer payments from before. */
+  /** In the catalogue's order. They answer payments from before. */
   readonly off: readonly E[];
-  /** What is wrong with the changes, a line each, with the key and the entry. */
+  /** A line each, with the key and the entry. */
   readonly problems: readonly string[];
 }
 
 /** With it buyers, and our own self-test, check that a failing call costs nothing. */
 const MUST_STAY = 'selftest/fail';
-/** Typing errors that a suggestion may mend. */
 const MOST_EDITS = 3;
 
-/** Applies an operator's changes. One with a problem has no effect. An unchanged entry stays the same object. */
+/** A change with a problem has no effect. An unchanged entry stays the same object. */
 export function offeredCatalogue<S>(declared: readonly Endpoint<S>[], changes: Changes): Offered<Endpoint<S>> {
   const routes = new Map(declared.map(({ path }) => [path.slice(1), false]));
   for (const { path, access } of declared) if (access === 'paid') routes.set(path.slice(1), true);
@@ -66,7 +62,7 @@ interface Named {
   readonly problem: string | null;
 }
 
-/** The route of each entry. `routes` says of each declared route whether it is sold. */
+/** `routes` says of each declared route whether it is sold. */
 function named(
   key: 'PRICES' | 'ROUTES_OFF',
   entries: readonly string[],
@@ -90,7 +86,7 @@ function near(route: string, routes: ReadonlyMap<string, boolean>): string {
   return best ? `; did you mean ${best.name}?` : '';
 }
 
-/** The price of `route=usd` without needless zeros, or what is wrong with it. */
+/** Without needless zeros; or what is wrong with `route=usd`. */
 function readPrice(entry: string): Price | string {
   const [, usd = '', ...more] = entry.split('=');
   if (!entry.includes('=') || more.length > 0) return 'write ROUTE=USD, as in chain/wallet=0.004';

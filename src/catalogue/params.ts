@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { BadParameter, type ParameterError } from '../errors.ts';
 import type { Endpoint } from './endpoint.ts';
 
-// An endpoint's query parameters, parsed and described by one schema, so that documents and parser agree on the bounds.
+// One schema parses and describes an endpoint's parameters, so that documents and parser agree on the bounds.
 
 /** As the router gives it: a repeated parameter is an array. */
 export type Query = Record<string, unknown>;
@@ -12,13 +12,9 @@ export const MOST_NAMED = 10;
 /** Characters of a faulty name that an answer repeats. */
 const MOST_OF_NAME = 100;
 
-/** The parameters, and the example by which a missing one is explained. */
 type Parsed = Pick<Endpoint<never>, 'params'> & Partial<Pick<Endpoint<never>, 'example'>>;
 
-/**
- * Parses the query, or throws BadParameter with every fault, but at most ten unknown or repeated names.
- * Such names are faults, so that no typing error is paid for, or answered with something else.
- */
+/** Throws BadParameter with every fault. Unknown and repeated names are faults: no typing error is paid for. */
 export function parseParams(endpoint: Parsed, query: Query): unknown {
   const errors: ParameterError[] = [];
   const known = endpoint.params.shape;
@@ -38,7 +34,6 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
     for (const issue of parsed.error.issues) {
       const path = String(issue.path[0] ?? '');
       const isThere = Object.hasOwn(query, path);
-      // Repeated, and named above.
       if (isThere && !Object.hasOwn(given, path)) continue;
       const isMissing = Object.hasOwn(known, path) && !isThere && issue.message.startsWith(UNSAID);
       errors.push({ path, message: isMissing ? missing(endpoint.example?.params[path]) : issue.message });
@@ -48,7 +43,7 @@ export function parseParams(endpoint: Parsed, query: Query): unknown {
   return parsed.data;
 }
 
-/** A fault of a name that the caller made up: a long one is named by its beginning. */
+/** A long name that the caller made up is named by its beginning. */
 export function faultOf(name: string, message: string): ParameterError {
   return { path: name.slice(0, MOST_OF_NAME), message };
 }
@@ -68,7 +63,7 @@ function missing(example: string | undefined): string {
   return example === undefined ? MISSING : `${MISSING}, for example ${example}`;
 }
 
-/** A whole number: digits only, within `bounds`. OpenAPI shows it as an integer. */
+/** Digits only, within `bounds`. OpenAPI shows an integer. */
 export function integerParam(bounds: { min: number; max: number; default: number; description: string }) {
   const { min, max, description } = bounds;
   const message = `a whole number from ${min} to ${max}`;
@@ -95,7 +90,7 @@ type Described = Pick<Endpoint<never>, 'params' | 'example'>;
 /** Six documents describe each endpoint: made anew for each, the schemas took a thirtieth of a start's time. */
 const docsOf = new WeakMap<Described, readonly ParamDoc[]>();
 
-/** An endpoint's query parameters as documents describe them; made once, and shared by all callers. */
+/** Made once, and shared by all callers. */
 export function describeParams(endpoint: Described): readonly ParamDoc[] {
   const docs = docsOf.get(endpoint) ?? paramsOf(endpoint);
   docsOf.set(endpoint, docs);
@@ -109,7 +104,6 @@ function paramsOf(endpoint: Described): ParamDoc[] {
     const { description, $schema: _dialect, ...schema } = toJsonSchema(param, 'input');
     const example = endpoint.example.params[name];
     const integer = schema.type === 'integer';
-    // The pattern of its text form would contradict the type.
     if (integer) delete schema.pattern;
     if (absent.success && absent.data !== undefined) schema.default = asWritten(absent.data);
     if (example !== undefined) schema.examples = [integer ? Number(example) : example];
@@ -117,7 +111,7 @@ function paramsOf(endpoint: Described): ParamDoc[] {
   });
 }
 
-/** A default as a query writes it: a list is one text with commas. */
+/** A list is one text with commas. */
 function asWritten(value: unknown): unknown {
   return Array.isArray(value) ? value.join(',') : value;
 }

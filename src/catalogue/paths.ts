@@ -1,13 +1,10 @@
 import type { Endpoint } from './endpoint.ts';
 
-// Where an entry is served: the surfaces that sell it, the paths on them, and the names that documents use.
-
-/** The path prefix of each mount: free, paid in USDC, paid in bitcoin over Lightning, paid in USDC by MPP. */
+/** Free, paid in USDC, paid in bitcoin over Lightning, paid in USDC by MPP. */
 export const PREFIX = { free: '/v1', paid: '/v1/paid', lightning: '/v1/lightning', mpp: '/v1/mpp' } as const;
 
 export type Mount = keyof typeof PREFIX;
 
-/** What the catalogue is divided into: the free routes, those paid in USDC, those paid over Lightning. */
 export type Surface = Exclude<Mount, 'mpp'>;
 
 type Placed = Pick<Endpoint<never>, 'access' | 'path' | 'onlyOn'>;
@@ -18,7 +15,6 @@ export function surfacesOf({ access, onlyOn }: Placed): readonly Surface[] {
   return onlyOn === undefined ? ['paid', 'lightning'] : [onlyOn];
 }
 
-/** In the catalogue's order. */
 export function entriesOn<E extends Placed>(catalogue: readonly E[], surface: Surface): E[] {
   return catalogue.filter((endpoint) => surfacesOf(endpoint).includes(surface));
 }
@@ -32,7 +28,7 @@ export function listedPath(endpoint: Placed): string {
   return pathOn(endpoint, surfacesOf(endpoint)[0] ?? 'free');
 }
 
-/** The path on a surface, and of a `chain` route also the one with the network's own segment in place of `chain`. */
+/** A `chain` route has also a path with the network's own segment in place of `chain`. */
 export function servedPaths(endpoint: Placed, surface: Mount, chainSegment: string): string[] {
   const listed = pathOn(endpoint, surface);
   if (!endpoint.path.startsWith('/chain/') || chainSegment === 'chain') return [listed];
@@ -44,7 +40,7 @@ export function operationIdOf(path: string, mount: Mount): string {
   return mount + pascal(path);
 }
 
-/** Where the reference shows a route, filled in with its example. `path` is the one below the prefix. */
+/** Filled in with its example. `path`: below the prefix. */
 export function referenceLink(path: string, mount: Mount): string {
   return `/docs#${operationIdOf(path, mount)}`;
 }

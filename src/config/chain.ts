@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { address, httpUrl, list, onOff, unitsOf, whole } from './table.ts';
 
 // The chain that payments move on, what is looked for in its logs, how it is collected, and how that data is judged.
-// For each: its shape, its presets, its keys, its faults, its assembly.
 
 interface Preset {
   readonly chainId: number;
@@ -110,9 +109,7 @@ export function assembleNetwork(env: Environment): NetworkConfig {
   };
 }
 
-/** A token whose trades against USDC are collected. */
 interface WatchedToken {
-  /** As requests name it. */
   readonly symbol: string;
   /** Lower case. */
   readonly address: `0x${string}`;
@@ -125,15 +122,14 @@ interface Venue {
   readonly name: string;
 }
 
-/** What the collector looks for in the chain's logs. Addresses are in lower case. */
+/** Addresses are in lower case. */
 export interface WatchConfig {
   readonly tokens: readonly WatchedToken[];
   readonly venues: readonly Venue[];
-  /** The project's own token, if there is one. It is among `tokens` too. */
+  /** Null without one. It is among `tokens` too. */
   readonly projectToken: `0x${string}` | null;
   /** The account whose USDC transfers are the project's payouts. */
   readonly distributor: `0x${string}` | null;
-  /** Addresses that burn the project tokens sent to them. */
   readonly burnAddresses: readonly `0x${string}`[];
   /** Smaller trades do not count towards prices; in 10^-9 USDC. */
   readonly dustE9: bigint;
@@ -162,11 +158,9 @@ const PRESETS: Record<string, { readonly tokens: string; readonly venues: string
   },
 };
 
-/** The zero address, and the usual one for burning. */
 const BURN_ADDRESSES = '0x0000000000000000000000000000000000000000,0x000000000000000000000000000000000000dEaD';
 
 const lowerAddress = (text: string) => text.toLowerCase() as `0x${string}`;
-/** Reads every entry by `pattern`, or names the form that is wanted. */
 const listOf = <T>(pattern: RegExp, form: string, read: (groups: readonly string[]) => T) =>
   list.transform((entries, context): T[] =>
     entries.flatMap((entry) => {
@@ -218,7 +212,7 @@ export const watchEnvironment = {
 
 type WatchEnvironment = z.output<z.ZodObject<typeof watchEnvironment>>;
 
-/** The environment's watch list, else the network's preset; always with the project's token, if there is one. */
+/** The environment's list, else the network's preset; always with the project's token, if there is one. */
 export function assembleWatch(env: WatchEnvironment, network: string, projectToken: string | undefined): WatchConfig {
   const preset = PRESETS[network];
   const tokens = env.WATCH_TOKENS ?? tokenList.parse(preset?.tokens ?? '');
@@ -236,7 +230,7 @@ export function assembleWatch(env: WatchEnvironment, network: string, projectTok
 }
 
 export interface CollectorConfig {
-  /** When false, nothing is collected: routes read the chain live or return null. */
+  /** False: routes read the chain live or return null. */
   readonly enabled: boolean;
   readonly requestsPerSecond: number;
   readonly pollIntervalMs: number;
@@ -309,16 +303,13 @@ const wholeOfNineDigits = (fallback: number, min: number) =>
     .refine((value) => value >= min, `a whole number from ${min}`)
     .default(fallback);
 
-/** Of `/v1/health`. */
 interface HealthLimits {
   /** Longer without a new head is stalled. */
   readonly stalledSeconds: number;
-  /** A collector further behind the head, in blocks or in seconds, is lagging. */
   readonly lagBlocks: number;
   readonly lagSeconds: number;
 }
 
-/** The routes over collected data, and the RPC probes. */
 export interface CollectedConfig {
   readonly health: HealthLimits;
   readonly probeIntervalMs: number;

@@ -1,10 +1,8 @@
 import { z } from 'zod';
 import { baseUrl, onOff, whole } from './table.ts';
 
-// What is sold over Lightning and through which node, by which protocols payments are asked for, and the limits of the
-// facilitator. For each: its shape, its keys, its faults, its assembly.
+// What is sold over Lightning and through which node, and the limits of the facilitator.
 
-/** The node to sell through, and its credentials. */
 export type ReceiverConfig =
   | { readonly kind: 'lnd'; readonly url: string; readonly macaroon: string; readonly tlsCertFile: string | null }
   | { readonly kind: 'cln'; readonly url: string; readonly rune: string; readonly tlsCertFile: string | null }
@@ -21,7 +19,6 @@ export interface LightningConfig {
   readonly shared: boolean;
   /** New invoices of one client and of all; 0 is off. */
   readonly invoicesPerMinute: { readonly client: number; readonly total: number };
-  /** Of one request to the node. */
   readonly timeoutMs: number;
 }
 
@@ -55,7 +52,7 @@ export const lightningEnvironment = {
   LIGHTNING_TIMEOUT_MS: whole(5000, 1),
 };
 
-/** NIP-47's connection: 32 bytes of hex for the wallet and for the secret, and the relays' URLs. */
+/** NIP-47: 32 bytes of hex for the wallet and for the secret, and the relays' URLs. */
 function isWalletConnection(text: string): boolean {
   const url = URL.parse(text);
   if (url?.protocol !== 'nostr+walletconnect:' || !/^[0-9a-f]{64}$/.test(url.host)) return false;
@@ -111,13 +108,11 @@ function receiverOf(env: Environment): ReceiverConfig | null {
   }
 }
 
-/** How payments are asked for and presented. */
 export interface ProtocolsConfig {
   /** Whether the USDC routes stand under `/v1/mpp` too, for MPP's method `evm`. */
   readonly mpp: boolean;
   /** Signs challenges. Null: a key that the ledger keeps, so that every instance has it. */
   readonly secret: string | null;
-  /** What signed challenges before the last change. */
   readonly previousSecret: string | null;
 }
 

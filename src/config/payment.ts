@@ -6,7 +6,6 @@ import { usdcOf } from './chain.ts';
 import { address, baseUrl, list, onOff, privateKey, unitsOf, usdc, whole } from './table.ts';
 
 // Who is paid in USDC, by which rails and settlers, at which gas, under which limits, and what is sold at which prices.
-// For each: its shape, its keys, its faults, its assembly.
 
 type Given = Readonly<Record<string, string | undefined>>;
 
@@ -18,8 +17,8 @@ const OWN_KEYS = [
 ] as const;
 
 /**
- * Why SELLER_ADDRESS cannot be paid, in at most one line. What is paid to a wrong address is lost, so a mistyped digit
- * and each address that the service itself knows are refused. An address in one letter case has no checksum and passes.
+ * Why SELLER_ADDRESS cannot be paid, in at most one line. What is paid to a wrong address is lost: a mistyped digit and
+ * each address that the service knows are refused. An address in one letter case has no checksum and passes.
  */
 export function sellerProblems(given: Given): string[] {
   const seller = given.SELLER_ADDRESS ?? '';
@@ -43,10 +42,7 @@ function addressBy(key: string | undefined): string | null {
   }
 }
 
-/**
- * Why buyers cannot be sent to PUBLIC_ORIGIN, one line each. Paths are appended and requests are bound to it, so it is
- * a scheme, a host and a port alone; in production it is https, except on this machine and for play money.
- */
+/** Requests are bound to the origin. In production it is https, except on this machine and for play money. */
 export function originProblems(given: Given): string[] {
   const origin = given.PUBLIC_ORIGIN ?? '';
   if (!URL.canParse(origin)) return [];
@@ -65,7 +61,7 @@ function isOnThisMachine(hostname: string): boolean {
   return bare === 'localhost' || bare.endsWith('.localhost') || isLoopback(bare);
 }
 
-/** A third party's x402 facilitator, which settles instead of our relayer. */
+/** A third party's facilitator, which settles instead of our relayer. */
 export interface RemoteFacilitatorConfig {
   /** `circle`: Circle's Facilitator Service, which has pending settlements. `x402`: any other. */
   readonly mode: 'x402' | 'circle';
@@ -75,7 +71,6 @@ export interface RemoteFacilitatorConfig {
   readonly token: string | null;
   /** The key of SELLER_ADDRESS, for Circle's trial without an API key; null otherwise. */
   readonly sellerKey: `0x${string}` | null;
-  /** Of one request. */
   readonly timeoutMs: number;
 }
 
@@ -85,9 +80,7 @@ export interface GatewayConfig {
   readonly url: string;
   /** The contract that payers sign for, in lower case. */
   readonly wallet: `0x${string}`;
-  /** Sent as a bearer token; null sends none, which the public service expects. */
   readonly token: string | null;
-  /** Of one request. */
   readonly timeoutMs: number;
 }
 
@@ -110,9 +103,7 @@ export interface ChannelsConfig {
 export interface RailsConfig {
   /** Null: our own relayer settles. */
   readonly remote: RemoteFacilitatorConfig | null;
-  /** Null: the rail is not offered. */
   readonly gateway: GatewayConfig | null;
-  /** Null: channels are not offered. */
   readonly channels: ChannelsConfig | null;
   /** The least price at which the plain rail is offered, in USDC base units. Null: it is offered nowhere. */
   readonly exactFrom: bigint | null;
@@ -243,7 +234,6 @@ function channelsOf(env: Environment): ChannelsConfig {
   };
 }
 
-/** May be spent on gas in a UTC day. */
 export interface DailyGas {
   /** In wei of native USDC. */
   readonly wei: bigint;
@@ -258,10 +248,7 @@ export interface RelayerConfig {
   readonly blockSharePercent: number;
   /** The gas budget of a UTC day; null is no limit. */
   readonly dailyGas: DailyGas | null;
-  /**
-   * What transactions that settle nothing may cost in a UTC day, in wei of native USDC; null is no limit.
-   * Beyond it, accounts with code cannot buy.
-   */
+  /** Wei a UTC day for transactions that settle nothing; null: no limit. Beyond it, accounts with code cannot buy. */
   readonly dailyFailuresWei: bigint | null;
 }
 
@@ -298,9 +285,8 @@ const weiOf = (usdc: string): bigint => unitsOf(usdc, 18);
 
 /** Uncharged failures after which a payer or a client must wait; 0 is off. */
 export interface FailureLimits {
-  /** A minute, of one payer. */
+  /** A minute. */
   readonly payer: number;
-  /** A minute, of one client. */
   readonly client: number;
   /** Settlements a day, of one client and of one payer, that were sent and moved no money. */
   readonly clientSettlements: number;

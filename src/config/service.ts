@@ -1,12 +1,9 @@
 import { z } from 'zod';
 import { privateKey, usdc, whole } from './table.ts';
 
-// Where the ledger is, and how the service tests itself. For each: its shape, its keys, its faults, its assembly.
-
 export interface LedgerConfig {
   /** postgres://…, never logged because it may hold a password. Null: a file in the data folder. */
   readonly url: string | null;
-  /** Connections of one instance. */
   readonly poolSize: number;
   readonly connectTimeoutMs: number;
   /** Of one statement, with its wait for locks. */
@@ -42,7 +39,6 @@ export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironmen
   };
 }
 
-/** The self-test, in which the service buys from itself. */
 export interface SelfTestConfig {
   /** Of the buying wallet; null: no self-test. */
   readonly privateKey: `0x${string}` | null;

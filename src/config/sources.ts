@@ -2,10 +2,8 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { address, baseUrl, httpUrl, privateKey, whole } from './table.ts';
 
-// Where data is read that is not the chain's, and what pages link to. For each: its shape, its keys, its assembly. How
-// long each source may take stands in `wiring/sources.ts`.
+// Where data is read that is not the chain's, and what pages link to. `wiring/sources.ts` has the sources' time-outs.
 
-/** Fetching and reading third parties' pages, and the User-Agent of outgoing requests. */
 export interface WebConfig {
   /** In the User-Agent, for the operators of servers that we ask; null: the public origin. */
   readonly contactUrl: string | null;
@@ -55,9 +53,7 @@ export function assembleWeb(env: z.output<z.ZodObject<typeof webEnvironment>>): 
   };
 }
 
-/** What the pages for people link to, and the buyer of a demo. */
 export interface SiteConfig {
-  /** Null: no link. */
   readonly sourceUrl: string | null;
   /** The operator's terms; null: the service's own page. */
   readonly termsUrl: string | null;
@@ -88,7 +84,7 @@ export function assembleSite(env: z.output<z.ZodObject<typeof siteEnvironment>>)
   };
 }
 
-/** The sources of package data: base URLs without a trailing slash. */
+/** Base URLs without a trailing slash. */
 export interface PackagesConfig {
   /** null: the default of npm's own client. */
   readonly npmUrl: string | null;
@@ -124,14 +120,12 @@ export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnviro
   };
 }
 
-/** The sources of domains, currencies and encyclopedias. A mirror or a test server can replace each. */
+/** A mirror or a test server can replace each source. */
 export interface NamesConfig {
   /** Answers `?name=…&type=…` in the JSON form of DNS over HTTPS. */
   readonly dns: string;
   readonly dnsFallback: string;
-  /** IANA's file of RDAP servers. */
   readonly rdapBootstrap: string;
-  /** The folder of the ECB's files. */
   readonly ecb: string;
   /** Asked when the ECB fails; ends with the version. */
   readonly frankfurter: string;
@@ -161,7 +155,6 @@ export function assembleNames(env: z.output<z.ZodObject<typeof namesEnvironment>
 
 type Address = `0x${string}`;
 
-/** The sources of the bitcoin price and of USYC. */
 export interface MarketsConfig {
   /** Base URLs of the exchanges' BTC/USD tickers, without their paths. */
   readonly exchanges: { readonly coinbase: string; readonly kraken: string; readonly bitstamp: string };
@@ -202,16 +195,13 @@ export function assembleMarkets(env: z.output<z.ZodObject<typeof marketsEnvironm
   };
 }
 
-/** The market of other sellers' routes. */
 export interface MarketConfig {
-  /** The time between two calls to one listing. */
   readonly probeIntervalMs: number;
   /** Submissions an hour of one client; 0 is off. */
   readonly submitsPerHour: number;
   readonly maxListings: number;
   /** Of one host, counted with all hosts of its registered domain. */
   readonly maxPerHost: number;
-  /** Time-out of one call to a seller. */
   readonly timeoutMs: number;
 }
 
@@ -233,9 +223,8 @@ export function assembleMarket(env: z.output<z.ZodObject<typeof marketEnvironmen
   };
 }
 
-/** Where third parties' entries are read. */
 export interface DiscoveryConfig {
-  /** The list of a third-party catalogue; null: none is read. */
+  /** Null: no catalogue is read. */
   readonly catalogueUrl: string | null;
 }
 

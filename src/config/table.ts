@@ -1,7 +1,5 @@
 import { z } from 'zod';
 
-// The forms of values that several subjects of the environment share, some with a default.
-
 export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
   z
     .string()

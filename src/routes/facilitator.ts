@@ -8,8 +8,6 @@ import { asAppError } from '../http/problems.ts';
 import { clientKey } from '../lib/limits/client.ts';
 
 // The facilitator over HTTP: any seller claims a Lightning proof here, without registration.
-// 1. The handlers: what is supported, the descriptor, settle, and verify, which is always refused.
-// 2. Their schemas. 3. A proof as an example. 4. What OpenAPI says of the routes.
 
 const MAX_BODY_BYTES = 64 * 1024;
 /** The supported kinds change with a deployment only. */
@@ -30,7 +28,7 @@ const NO_VERIFY = JSON.stringify({
     'serve.',
 });
 
-/** Mounts the facilitator's routes. They have their own limits, so mount them outside the rate-limited groups. */
+/** The routes have their own limits, so mount them outside the rate-limited groups. */
 export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator): void {
   mountDescriptions(app, facilitator);
   // Encapsulated, because the parser and the errors here have x402's shape and no other route shares them.
@@ -64,7 +62,7 @@ function mountDescriptions(app: FastifyInstance, facilitator: Facilitator): void
   }
 }
 
-/** Checks size and limits before the body is read, so that a refused call costs next to nothing. */
+/** Size and limits are checked before the body is read, so that a refused call costs next to nothing. */
 function mountSettle(scope: FastifyInstance, facilitator: Facilitator): void {
   scope.route({
     method: 'POST',
@@ -80,11 +78,7 @@ function mountSettle(scope: FastifyInstance, facilitator: Facilitator): void {
   });
 }
 
-/**
- * Parses every content type as JSON, because a seller's client may forget the header. Text that is not JSON becomes
- * undefined, so no later code sees the parser's error, which would quote the text. JSON.parse treats `__proto__` like
- * any other key.
- */
+/** A seller's client may forget the content type. Text that is no JSON becomes undefined: its error would quote it. */
 function readAnythingAsJson(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) => {
@@ -253,7 +247,6 @@ const descriptor = (url: string, operationId: string): Operation =>
     response: { 200: json(DESCRIPTOR, 'The descriptor') },
   });
 
-/** What OpenAPI says of the facilitator's routes: they keep x402's shapes for errors too. */
 export const FACILITATOR_OPERATIONS: readonly Operation[] = [
   descriptor('/facilitator', 'facilitator'),
   descriptor('/v1/facilitator/lightning', 'facilitatorLightning'),

@@ -17,11 +17,10 @@ export interface FreeDeps<S> {
   readonly config: { readonly handlerTimeoutMs: number; readonly network: { readonly segment: string } };
   readonly clock: Clock;
   readonly sources: S;
-  /** The routes that are configured here. Documents name them, and those of them that are free are mounted. */
+  /** Documents name all of them; the free ones are mounted. */
   readonly listed: readonly Endpoint<S>[];
 }
 
-/** Mounts every listed free endpoint for GET and HEAD, under each of its paths. */
 export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
   for (const endpoint of entriesOn(deps.listed, 'free')) {
     const handler = endpoint.reportsFault ? createStatusHandler(endpoint, deps) : createHandler(endpoint, deps);
@@ -49,7 +48,7 @@ function createHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandle
   };
 }
 
-/** Handles an endpoint whose reply can report a fault: it is never cached, and its status says what it means. */
+/** Its reply can report a fault: it is never cached, and its status says what it means. */
 function createStatusHandler<S>(endpoint: Endpoint<S>, deps: FreeDeps<S>): RouteHandlerMethod {
   return async (request, reply) => {
     const data = await produce(endpoint, parseParams(endpoint, request.query as Query), deps);

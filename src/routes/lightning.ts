@@ -52,7 +52,6 @@ const DESCRIPTOR = object({
   routes: { type: 'array', items: object({ route: text, priceUsd: text }) },
 });
 
-/** What OpenAPI says of the description. */
 export const LIGHTNING_OPERATION: Operation = {
   method: 'GET',
   url: '/v1/lightning',

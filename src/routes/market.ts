@@ -21,10 +21,7 @@ import {
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { clientKey } from '../lib/limits/client.ts';
 
-// The market over HTTP, each route with what OpenAPI says of it:
-// 1. `GET /v1/market` lists what sellers submitted;
-// 2. `POST /v1/market` submits a route;
-// 3. `GET /v1/market/search` searches our own routes, the market and a third-party catalogue.
+// The market over HTTP: the list of what sellers submitted, the submission, and the search.
 
 const PATH = '/v1/market';
 const MAX_BODY_BYTES = 64 * 1024;
@@ -39,14 +36,12 @@ type Params = z.output<typeof params>;
 
 interface MarketRouteDeps {
   readonly market: Pick<Market, 'all' | 'revision' | 'submit'>;
-  /** The search over the market's listings. */
   readonly discovery: Pick<Discovery, 'refresh'>;
   readonly clock: Clock;
   readonly network: string;
   readonly publicOrigin: string;
 }
 
-/** Mounts the list of submitted routes, and the route that submits one. They share the limits of free routes. */
 export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
   const { market, clock } = deps;
   const cache = createAnswerCache(clock, CACHE_MS, undefined, market.revision);
@@ -104,7 +99,6 @@ function urlIn(body: unknown): unknown {
 
 const listing = reference('schemas', 'Listing');
 
-/** What OpenAPI says of the list and of the submission. */
 export const MARKET_OPERATIONS: readonly Operation[] = [
   {
     method: 'GET',
@@ -184,7 +178,6 @@ export const MARKET_OPERATIONS: readonly Operation[] = [
 
 const SEARCH_PATH = '/v1/market/search';
 
-/** Mounts the search, which is free. Like every route it refuses unknown parameters. */
 export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {
   app.route({
     method: ['GET', 'HEAD'],
@@ -290,7 +283,6 @@ const QUERY = {
   required: [],
 };
 
-/** What OpenAPI says of the search. */
 export const DISCOVERY_OPERATIONS: readonly Operation[] = [
   {
     method: 'GET',

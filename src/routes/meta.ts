@@ -27,10 +27,8 @@ import { LIGHTNING_CHALLENGE, LIGHTNING_OPERATION } from './lightning.ts';
 import { DISCOVERY_OPERATIONS, ENTRY, LISTING, MARKET_OPERATIONS } from './market.ts';
 import { LOOKUP_OPERATION } from './payments.ts';
 
-// The routes about the service itself, each with what OpenAPI says of it:
-// 1. the documents that describe the catalogue: price list, OpenAPI, x402 manifest, llms.txt;
-// 2. the routes of an operator's machines: liveness, readiness, metrics;
-// 3. `DECLARED`: these and all other routes that are no catalogue entry, in the document's order.
+// The documents that describe the catalogue, the routes of an operator's machines, and `DECLARED`: what OpenAPI says of
+// these and all other routes that are no catalogue entry.
 
 export interface MetaDeps {
   readonly config: Pick<
@@ -40,15 +38,14 @@ export interface MetaDeps {
   readonly clock: Clock;
   readonly listed: readonly Endpoint<never>[];
   readonly metrics: Registry;
-  /** The offer of each priced endpoint, from the payment module, so that documents state what a 402 asks for. */
+  /** So that documents state what a 402 asks for. */
   offerOf(endpoint: Endpoint<never>): Offer;
   readiness(): Promise<Readiness>;
 }
 
 /**
- * Mounts the documents that describe the catalogue. Each is made and compressed at its first request, because OpenAPI
- * alone is a tenth of a start's work. Those that list the ways to pay are made again when these have changed: a rail
- * may be offered only some time after the start.
+ * Each document is made at its first request, because OpenAPI alone is a tenth of a start's work. Those that list the
+ * ways to pay are made again when these have changed: a rail may be offered only some time after the start.
  */
 export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   const { listed: catalogue, clock, config, offerOf } = deps;
@@ -83,7 +80,7 @@ export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   });
 }
 
-/** Keeps what was made while the offers stay the same objects. What could not be made is tried at the next request. */
+/** While the offers stay the same objects. What could not be made is tried at the next request. */
 function keepWhile<T>({ listed, offerOf }: MetaDeps, make: () => Promise<T>): () => Promise<T> {
   const sample = listed.find(({ price }) => price);
   let kept: { readonly offer: Offer | undefined; readonly made: Promise<T> } | null = null;
@@ -199,7 +196,7 @@ interface Readiness {
   readonly checks: Record<string, { ok: boolean; detail?: string }>;
 }
 
-/** Mounts the routes of an operator's machines, without rate limit: a flood would take the instance out of rotation. */
+/** Without rate limit: a flood would take the instance out of rotation. */
 export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   const { metrics, config } = deps;
   const access = { token: config.metricsToken, hasProxy: config.trustedProxies.length > 0 };
@@ -254,7 +251,7 @@ const CHECKS = {
   },
 };
 
-/** What OpenAPI says of liveness and readiness; `/metrics` is not for callers, and stands in no document. */
+/** `/metrics` is not for callers, and stands in no document. */
 const STATE_OPERATIONS = [
   get('/livez', {
     operationId: 'livez',
@@ -271,7 +268,7 @@ const STATE_OPERATIONS = [
   }),
 ];
 
-/** An address of the tools server. MCP defines the content of its messages. */
+/** MCP defines the content of its messages. */
 const mcp = (url: string, operationId: string, summary: string): Operation => ({
   method: 'POST',
   url,
@@ -301,7 +298,6 @@ const mcp = (url: string, operationId: string, summary: string): Operation => ({
   },
 });
 
-/** What OpenAPI says of every route that is no catalogue entry. */
 export const DECLARED: Declared = {
   operations: [
     PRICE_LIST_OPERATION,

@@ -4,10 +4,9 @@ import { integer, json, type Operation, object, problemAnswer, text } from '../h
 import { sendOnce } from '../pages/send.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 
-/** Finds payments by an identifier; throws NotFound when there is none. */
+/** Throws NotFound when there is none. */
 export type Lookup = (id: string) => Promise<{ readonly payments: readonly FoundPayment[] }>;
 
-/** Renders the receipt of payments for people. */
 export type ReceiptPage = (id: string, payments: readonly FoundPayment[]) => string;
 
 /** Mounts the lookup: who knows a nonce or hash learns what happened to the money. A browser may get a page. */
@@ -47,7 +46,6 @@ const FOUND_PAYMENT = object({
   },
 });
 
-/** What OpenAPI says of the lookup. */
 export const LOOKUP_OPERATION: Operation = {
   method: 'GET',
   url: '/v1/payments/{id}',

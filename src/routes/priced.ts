@@ -14,7 +14,6 @@ const METHODS = {
 
 const SELLS = { paid: 'paid', lightning: 'lightning', mpp: 'paid' } as const;
 
-/** One priced mount: its endpoints, its gate and the paths of each endpoint. */
 export interface PricedSurface<S> {
   readonly surface: keyof typeof METHODS;
   readonly gate: Gate<S>;
@@ -22,7 +21,6 @@ export interface PricedSurface<S> {
   readonly chainSegment: string;
 }
 
-/** Mounts every endpoint of a surface behind its gate. */
 export function mountPriced<S>(
   app: FastifyInstance,
   { surface, gate, catalogue, chainSegment }: PricedSurface<S>,
