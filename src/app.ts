@@ -41,7 +41,7 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   checkGates(routes: readonly RouteOptions[]): void;
 }
 
-/** Plugins, then routes, in the order in which they handle a request. Rejects when a priced route has no gate. */
+/** Mounts plugins and routes in the order in which they handle a request. Rejects when a priced route has no gate. */
 export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const { config, log, metrics } = deps;
   const app = Fastify(serverOptions(config, log));

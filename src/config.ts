@@ -266,7 +266,7 @@ export function findUnreadKeys(
 
 const firstWord = (key: string): string => key.split('_', 1)[0] ?? '';
 
-/** Also with one letter mistyped; undefined without one. */
+/** Our word that a key begins with, also with one letter mistyped; undefined without one. */
 function ownWordOf(key: string): string | undefined {
   const word = firstWord(key);
   if (OWN_WORDS.includes(word)) return word;

@@ -11,7 +11,7 @@ import { createDeps } from './wiring/service.ts';
 // The process: environment, signals, exit codes. Who is paid on which chain is logged before anything is opened. A
 // signal, or a sync of the ledger that fails, stops the service. A refused start says why, and exits with 1.
 
-/** By the system's code. */
+/** Why a server cannot listen, by the system's code. */
 const LISTENING: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another program listens there: stop it, or set another PORT',
   EACCES: 'this user may not listen there: set a PORT of 1024 or above',
@@ -36,7 +36,7 @@ try {
   exit(1);
 }
 
-/** So that a newcomer's first command works. Null where NETWORK is set, and in production. */
+/** It lets a newcomer's first command work. Null where NETWORK is set, and in production. */
 async function startEmbedded() {
   if (process.env.NETWORK || process.env.NODE_ENV === 'production') return null;
   const { startEmbeddedNetwork } = await import('../dev/network.ts');

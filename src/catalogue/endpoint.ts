@@ -11,11 +11,11 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   access: 'free' | 'paid';
   /** For a paid endpoint that is sold on one rail alone; `paid` is USDC. */
   onlyOn?: 'paid' | 'lightning';
-  /** In decimal USD. It is written nowhere else. */
+  /** For paid endpoints: the price in decimal USD, which is written nowhere else. */
   priceUsd?: string;
   label: string;
   summary: string;
-  /** The 402 hint names it. */
+  /** The free route that summarises this endpoint. The 402 hint names it. */
   freeSummary?: `/v1/${string}`;
   params: P;
   result: R;
@@ -70,7 +70,7 @@ export interface Price {
   readonly units: bigint;
 }
 
-/** Without floating point. Throws when the value is not exactly representable. */
+/** Reads decimal USD without floating point. Throws when the value is not exactly representable. */
 export function priceFromUsd(usd: string): Price {
   const match = /^(\d{1,6})(?:\.(\d{1,6}))?$/.exec(usd);
   if (!match) throw new Error(`not a USD price with at most ${USDC_DECIMALS} decimals: ${usd}`);
@@ -79,7 +79,7 @@ export function priceFromUsd(usd: string): Price {
   return Object.freeze({ usd, units });
 }
 
-/** By path, after "Not for …". Models choose tools by such words. */
+/** What an entry is asked for by mistake, after "Not for …". Models choose tools by such words. */
 const NOT_FOR: Readonly<Record<string, string>> = {
   '/network': 'single blocks, or for an address’s balance',
   '/fees': 'gas prices of Ethereum or of other chains',

@@ -17,9 +17,9 @@ interface Changes {
 
 export interface Offered<E> {
   readonly catalogue: readonly E[];
-  /** In the catalogue's order. They answer payments from before. */
+  /** The priced entries that were taken out, in the catalogue's order. They answer payments from before. */
   readonly off: readonly E[];
-  /** A line each, with the key and the entry. */
+  /** What is wrong with the changes, a line each, with the key and the entry. */
   readonly problems: readonly string[];
 }
 
@@ -86,7 +86,7 @@ function near(route: string, routes: ReadonlyMap<string, boolean>): string {
   return best ? `; did you mean ${best.name}?` : '';
 }
 
-/** Without needless zeros; or what is wrong with `route=usd`. */
+/** The price of `route=usd` without needless zeros, or what is wrong with it. */
 function readPrice(entry: string): Price | string {
   const [, usd = '', ...more] = entry.split('=');
   if (!entry.includes('=') || more.length > 0) return 'write ROUTE=USD, as in chain/wallet=0.004';

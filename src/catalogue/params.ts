@@ -63,7 +63,7 @@ function missing(example: string | undefined): string {
   return example === undefined ? MISSING : `${MISSING}, for example ${example}`;
 }
 
-/** Digits only, within `bounds`. OpenAPI shows an integer. */
+/** A whole number: digits only, within `bounds`. OpenAPI shows it as an integer. */
 export function integerParam(bounds: { min: number; max: number; default: number; description: string }) {
   const { min, max, description } = bounds;
   const message = `a whole number from ${min} to ${max}`;
@@ -111,7 +111,7 @@ function paramsOf(endpoint: Described): ParamDoc[] {
   });
 }
 
-/** A list is one text with commas. */
+/** A default as a query writes it: a list is one text with commas. */
 function asWritten(value: unknown): unknown {
   return Array.isArray(value) ? value.join(',') : value;
 }

@@ -1,6 +1,6 @@
 import type { Endpoint } from './endpoint.ts';
 
-/** Free, paid in USDC, paid in bitcoin over Lightning, paid in USDC by MPP. */
+/** Free, paid in USDC, paid in bitcoin over Lightning, and paid in USDC by MPP. */
 export const PREFIX = { free: '/v1', paid: '/v1/paid', lightning: '/v1/lightning', mpp: '/v1/mpp' } as const;
 
 export type Mount = keyof typeof PREFIX;
@@ -40,7 +40,7 @@ export function operationIdOf(path: string, mount: Mount): string {
   return mount + pascal(path);
 }
 
-/** Filled in with its example. `path`: below the prefix. */
+/** Where the reference shows a route, filled in with its example. `path` is the one below the prefix. */
 export function referenceLink(path: string, mount: Mount): string {
   return `/docs#${operationIdOf(path, mount)}`;
 }

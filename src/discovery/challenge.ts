@@ -24,7 +24,7 @@ export interface Payable {
   readonly usdc: string;
 }
 
-/** From all entries of `accepts`. */
+/** The ways to pay a seller, from all entries of `accepts`. */
 export interface Terms {
   readonly rail: 'direct' | 'gateway';
   readonly priceUsd: string;
@@ -47,7 +47,7 @@ const BAD_HEADER = 'its PAYMENT-REQUIRED header is no base64 JSON of x402 versio
 const NO_HEADER = 'its 402 has version 2 of x402 in the body alone; clients look for it in the PAYMENT-REQUIRED header';
 const NEITHER = 'its 402 has neither a PAYMENT-REQUIRED header (x402 version 2) nor a JSON body of x402 version 1';
 
-/** Version 2 from the header, version 1 from the body. Throws `unreadable_challenge`. */
+/** Reads version 2 from the header, version 1 from the body. Throws `unreadable_challenge`. */
 export async function readChallenge({ headers, read }: ChallengeAnswer): Promise<Challenge> {
   const header = headers['payment-required'];
   if (header !== undefined) return challengeOf(BASE64.test(header) ? decode(header) : null, 2, BAD_HEADER);
@@ -104,7 +104,7 @@ function isPlain(method: unknown, isNamed: boolean): boolean {
   return method === 'permit2' || (method === 'eip3009' && isNamed);
 }
 
-/** An object is none: its own `toString` may be anything. */
+/** False for an object: its own `toString` may be anything. */
 function isText(value: unknown, form: RegExp): boolean {
   return typeof value === 'string' && form.test(value);
 }
@@ -130,7 +130,7 @@ interface Offer {
   readonly ours: { readonly units: bigint; readonly payTo: string } | null;
 }
 
-/** Of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
+/** Reads `accepts` of version 1 or 2. Null when no entry is an `exact` payment in USDC on our chain. */
 export function readAccepts(accepts: unknown, payable: Payable): Terms | null {
   if (!Array.isArray(accepts)) return null;
   const offers = accepts.slice(0, MAX_ACCEPTS).flatMap((accept) => offerIn(accept, payable) ?? []);
@@ -163,7 +163,7 @@ function isGatewayExtra(extra: unknown): boolean {
   return own(extra, 'name') === GATEWAY;
 }
 
-/** Base units of USDC, and who gets them. No price has more than fifteen digits. */
+/** An amount in base units of USDC, and who gets it. No price has more than fifteen digits. */
 function readAmount(accept: unknown, usdc: string): Offer['ours'] {
   const amount = own(accept, 'amount') ?? own(accept, 'maxAmountRequired');
   const [asset, payTo] = [own(accept, 'asset'), own(accept, 'payTo')];

@@ -115,7 +115,7 @@ const MAX_PATHS = 2000;
 const MAX_DOCUMENT_PARAMS = 50;
 const MAX_SERVERS = 10;
 
-/** OpenAPI 3.x in JSON; NO_DESCRIPTION when it does not have the route. */
+/** What OpenAPI 3.x in JSON says about a route; NO_DESCRIPTION when it does not have the route. */
 export function describeOpenApi(document: unknown, url: URL, answered: Entry['method']): Description {
   const found = findOperation(document, url, answered);
   if (!found) return NO_DESCRIPTION;
@@ -242,7 +242,7 @@ export function describeWellKnown(document: unknown, url: URL, answered: Entry['
   };
 }
 
-/** In the form of `placeOf`. A bare path belongs to the document's origin. */
+/** An item's address in the form of `placeOf`. A bare path belongs to the document's origin. */
 function addressOf(item: unknown, url: URL): string | null {
   const given = ADDRESSES.map((name) => own(item, name)).find((value) => typeof value === 'string');
   if (typeof given !== 'string') return null;
@@ -269,7 +269,7 @@ function schemaOf(parameter: unknown): object {
   return { ...(isObject(schema) ? schema : {}), ...members };
 }
 
-/** Null for another than GET and POST: our entries cannot express its call. */
+/** GET or POST; null for any other, because our entries cannot express its call. */
 export function methodOf(value: unknown): Entry['method'] | null {
   const word = typeof value === 'string' ? value.toUpperCase() : '';
   return word === 'GET' || word === 'POST' ? word : null;
@@ -308,7 +308,7 @@ const MAX_DEPTH = 5;
 const NAME = /^[A-Za-z0-9_$][\w$.:[\]-]{0,63}$/;
 const TYPES = new Set(['string', 'integer', 'number', 'boolean', 'array', 'object']);
 
-/** Of x402 v1, Bazaar and Circle's catalogue. */
+/** The names of groups in x402 v1, Bazaar and Circle's catalogue. */
 const GROUPS = [
   { keys: ['pathParams'], in: 'path' },
   { keys: ['queryParams'], in: 'query' },
@@ -372,7 +372,7 @@ export function readBody(input: unknown, params: readonly Param[]): Json {
   return fields.length === 0 ? null : Object.fromEntries(fields.map((param) => [param.name, param.example]));
 }
 
-/** Plain texts, and limited depth, members and length. Null when it is too large. */
+/** JSON with plain texts and limited depth, members and length. Null when it is too large. */
 function cleanJson(value: unknown, max: number): Json {
   const cleaned = clean(value, 0);
   return JSON.stringify(cleaned).length <= max ? cleaned : null;

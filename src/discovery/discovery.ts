@@ -34,7 +34,7 @@ export interface MarketListings {
 
 export interface Discovery {
   search(params: SearchParams): Promise<SearchResult>;
-  /** Also has the number of all matching entries. */
+  /** It also has the number of all matching entries. */
   searchPage(params: SearchParams): Promise<SearchPage>;
   /** Resolves when searches see what the sources list now. Never rejects. */
   refresh(): Promise<void>;
@@ -136,7 +136,7 @@ function readAt({ readAtMs }: Catalogue): number | null {
 interface CatalogueJobOptions {
   readonly catalogue: Catalogue;
   reads(): boolean;
-  /** Must not reject. */
+  /** The copy has changed. Must not reject. */
   readonly onChange: () => Promise<void>;
   readonly clock: Clock;
   readonly random?: () => number;
@@ -149,7 +149,7 @@ const TICK_MS = 30_000;
 const FIRST_MS = 5000;
 /** The wait after a failed read. It doubles with each further one, up to an hour. */
 const RETRY_MS = 300_000;
-/** The share of the interval by which reads vary, to leave the full hour, when most timers fire. */
+/** Reads vary by this share of the interval, so that they leave the full hour, when most timers fire. */
 const JITTER = 0.05;
 
 /** The hour counts from the stored copy, so that restarts do not ask more often. */

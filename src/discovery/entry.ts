@@ -4,7 +4,7 @@ import { parseHostName } from '../lib/url.ts';
 
 // An entry is a payable route as `GET /v1/market/search` promises it. Its text is untrusted.
 
-/** The most trusted first, which wins ties and duplicates. */
+/** The sources of entries, the most trusted first, which wins ties and duplicates. */
 export const SOURCES = ['own', 'market', 'catalogue'] as const;
 export type Source = (typeof SOURCES)[number];
 
@@ -53,7 +53,7 @@ export const entrySchema = z.strictObject({
 
 export type Entry = z.output<typeof entrySchema>;
 
-/** As its source stores it. A search adds its relevance and whether it is online now. */
+/** An entry as its source stores it. A search adds its relevance and whether it is online now. */
 export type ListedEntry = Omit<Entry, 'score' | 'online'>;
 
 export interface Listing {
@@ -120,7 +120,7 @@ export function readTags(value: unknown): string[] {
   return tags.map((tag) => plainText(tag, TEXT_LIMITS.category)).filter((tag) => tag !== '');
 }
 
-/** `windSpeed` becomes "wind speed". */
+/** Tags, and the names of an answer's members as words: `windSpeed` becomes "wind speed". */
 export function keywordsOf(tags: readonly string[], answer: unknown): string {
   const words = new Set(tags);
   const collect = (given: unknown, depth: number): void => {

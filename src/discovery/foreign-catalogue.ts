@@ -38,7 +38,7 @@ interface Copy {
 
 /** All chains together had about 1,200 entries in September 2026. */
 const MAX_ENTRIES = 5000;
-/** JSON in memory, the index and the ledger's file. */
+/** The most JSON that goes into memory, the index and the ledger's file. */
 const MAX_BYTES = 8 * 1024 * 1024;
 /** A catalogue that loses more than nine tenths of its entries at once has probably failed, but not for a whole day. */
 const LEAST_SHARE = 0.1;
@@ -102,7 +102,7 @@ export function createCatalogue(options: CatalogueOptions): Catalogue {
   };
 }
 
-/** Without the entries of another chain. Throws when it is malformed. */
+/** A stored copy without the entries of another chain. Throws when it is malformed. */
 function parseStored(entries: string, { network }: Payable): Listing[] {
   return stored.parse(JSON.parse(entries)).filter(({ entry }) => entry.network === network);
 }
@@ -140,7 +140,7 @@ interface PagesOptions {
   readonly signal: AbortSignal;
 }
 
-/** The most that Circle's catalogue returns. */
+/** The most items that Circle's catalogue returns per page. */
 const PAGE = 200;
 const MAX_PAGES = 25;
 const PAGE_BYTES = 4 * 1024 * 1024;
@@ -158,7 +158,7 @@ const pageSchema = z
   })
   .refine(({ items, resources }) => items !== undefined || resources !== undefined, 'neither items nor resources');
 
-/** Untrusted items; true: it goes on after 25 pages. Rejects if any page does: a part must not pass for the whole. */
+/** Yields items; true: it goes on after 25 pages. Rejects if any page does: a part must not pass for the whole. */
 async function* readPages(options: PagesOptions): AsyncGenerator<readonly unknown[], boolean> {
   const { upstream, clock, signal } = options;
   const firstItems = new Set<string>();

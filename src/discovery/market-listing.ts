@@ -14,7 +14,7 @@ export function readStored(stored: StoredListing): KnownListing {
   return { ...stored, listing: listingSchema.parse(JSON.parse(stored.listing)) };
 }
 
-/** So that filters find the listings of sellers that name none. */
+/** For sellers that name no category, so that filters can find their listings. */
 const NO_CATEGORY = 'other';
 
 interface Found {
@@ -59,7 +59,7 @@ function readable(path: string): string {
   }
 }
 
-/** After another call, which gives the terms. What its description leaves empty stays as it was. */
+/** Updates a listing after another call. What its description leaves empty stays as it was. */
 export function relist({ entry, keywords }: Listing, found: Omit<Found, 'network'>): Listing {
   const before: Description = { ...entry, keywords };
   const description = joinDescriptions(found.description, before);
@@ -86,7 +86,7 @@ export interface ListingAnswer extends Omit<Entry, 'score'> {
   readonly pricedAt: number;
   readonly checkedAt: number;
   readonly offlineAt: number | null;
-  /** A refusal's code; null when the last call succeeded. */
+  /** A refusal's code when the last call failed, else null. */
   readonly problem: string | null;
 }
 

@@ -117,7 +117,7 @@ function requirePriced(seen: Seen | number): Seen {
   throw refusal('no_402', `an unpaid call must be answered 402; it answers ${seen}`);
 }
 
-/** 502 for a fault of the seller's server or the network. Other errors stay. */
+/** A failed call as 502: a fault of the seller's server or the network. Other errors stay. */
 function namedFailure(error: unknown, host: string): unknown {
   if (!(error instanceof ExchangeFailed)) return error;
   return new AppError(502, codeOf(error), `${host}: ${error.message}`, { cause: error });

@@ -152,10 +152,10 @@ export function afterFailure(place: string, before: Standing, nowMs: number, int
 /** One or two failures may be a short disturbance. */
 const OFFLINE_AFTER = 3;
 const DROP_AFTER_MS = 7 * 86_400_000;
-/** The longest pause, in intervals. Hourly calls become four a day, at different hours. */
+/** The longest pause of an offline listing, in intervals. Hourly calls become four a day, at different hours. */
 const MAX_PAUSE = 6;
 
-/** So calls are spread evenly, however listings came in, and stay so over restarts. */
+/** The next slot after a moment. So calls are spread evenly, however listings came in, and stay so over restarts. */
 export function nextSlot(place: string, afterMs: number, intervalMs: number): number {
   const offsetMs = createHash('sha256').update(place).digest().readUInt32BE(0) % intervalMs;
   return afterMs + intervalMs - ((((afterMs - offsetMs) % intervalMs) + intervalMs) % intervalMs);

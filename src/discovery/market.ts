@@ -17,7 +17,7 @@ import { afterAnswer } from './market-schedule.ts';
 
 export interface MarketLimits {
   readonly probeIntervalMs: number;
-  /** Of one client in an hour; 0 is off. */
+  /** Submissions of one client per hour; 0 is off. */
   readonly submitsPerHour: number;
   readonly maxListings: number;
   readonly maxPerHost: number;
@@ -55,9 +55,9 @@ interface MarketOptions {
   readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
 }
 
-/** How old the copy may be. */
+/** The greatest age of the copy after another process wrote. */
 const REFRESH_MS = 5000;
-/** For all submissions together. */
+/** Requests per minute that all submissions together send to one host. */
 const HOST_PER_MINUTE = 20;
 /** Submissions at the same time, those that wait, and how long. */
 const MAX_RUNNING = 8;
@@ -198,14 +198,14 @@ const MARKET_FULL = new Unavailable('market_full', 'The market has as many listi
 const MAX_OPENAPI_BYTES = 2 * 1024 * 1024;
 const MAX_WELL_KNOWN_BYTES = 512 * 1024;
 
-/** From the origin's OpenAPI document, then /.well-known/x402. An unusable document counts as one that says nothing. */
+/** Reads the origin's OpenAPI document, then /.well-known/x402. An unusable document counts as a silent one. */
 async function completeDescription(
   challenged: Description,
   { url, method }: { url: URL; method: Entry['method'] },
   caller: Pick<Caller, 'readJson'>,
   asking: Parameters<Caller['readJson']>[2],
 ): Promise<Description> {
-  // Always read: the protocol has no name for a route.
+  // Always read, because the protocol has no name for a route.
   const openApi = await caller.readJson(new URL('/openapi.json', url), MAX_OPENAPI_BYTES, asking);
   const described = joinDescriptions(challenged, describeOpenApi(openApi, url, method));
   if (isComplete(described)) return described;

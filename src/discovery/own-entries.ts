@@ -14,7 +14,7 @@ interface ParamDoc {
   readonly schema: Record<string, unknown>;
 }
 
-/** By the first segment of a path, which is its own category if it is not here. */
+/** The category by the first segment of a path. A segment that is not here is its own category. */
 const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
 
 interface OwnEntriesOptions {

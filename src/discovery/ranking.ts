@@ -57,7 +57,7 @@ interface Word {
   readonly word: string;
   readonly means: readonly string[];
   readonly inPairs: string;
-  /** Written with a capital letter, or joined by signs as in left-pad. */
+  /** Whether it is written with a capital letter, or joined by signs as in left-pad. */
   readonly looksNamed: boolean;
 }
 
@@ -214,8 +214,8 @@ const DECIMALS = 1000;
 const MIN_WORDS = 0.25;
 
 /**
- * BM25, the best first; ties keep the list's order. A concept counts with its best wording, so that synonyms do not add
- * up. When no document knows a subject, another must match: "weather forecast" finds no forecast of fees.
+ * Ranks by BM25, the best first; ties keep the list's order. A concept counts with its best wording, so that synonyms
+ * do not add up. When no document knows a subject, another must match: "weather forecast" finds no forecast of fees.
  */
 export function rank(
   index: DiscoveryIndex,
@@ -233,7 +233,7 @@ export function rank(
   return { ranked: all.slice(offset, offset + limit), total: all.length };
 }
 
-/** 0 for a document that matches too little. Arrays are dense: a common word is in thousands of documents. */
+/** A score is 0 when a document matches too little. Arrays are dense: a common word is in thousands of documents. */
 function scoreAll(index: DiscoveryIndex, concepts: readonly Concept[]): Float64Array {
   const sums = new Float64Array(index.size);
   const covered = new Float64Array(index.size);

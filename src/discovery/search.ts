@@ -59,7 +59,7 @@ function byTie({ entry: a }: Listing, { entry: b }: Listing): number {
 /** Decimals of a comparable price; amounts have 6. */
 const SCALE = 18;
 
-/** In 10^-18 USD, rounded up. Text that is no price is higher than every price. */
+/** In 10^-18 USD, rounded up, so that prices compare. Text that is no price is higher than every price. */
 function priceUnits(priceUsd: string): bigint {
   const price = parseDecimal(priceUsd);
   return price === null ? 10n ** 60n : scaled(price);
@@ -83,7 +83,7 @@ function documentOf({ entry, keywords }: Listing): IndexedDocument {
   };
 }
 
-/** Unicode code points. */
+/** Characters of a query, as Unicode code points. */
 const MAX_QUERY = 200;
 const MAX_DECIMAL = 30;
 

@@ -250,7 +250,7 @@ export const ASKED_OF_A_NAME: Readonly<Record<string, readonly string[]>> = {
   summary: ENCYCLOPEDIA,
 };
 
-/** ISO 4217, the ECB's list. */
+/** Currencies that people name by their code (ISO 4217, the ECB's list). */
 const CURRENCIES =
   'aud|bgn|brl|cad|chf|cny|czk|dkk|eur|gbp|hkd|huf|idr|ils|inr|isk|jpy|krw|mxn|myr|nok|nzd|php|pln|ron|sek|sgd|thb|' +
   'try|usd|zar';

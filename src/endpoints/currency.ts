@@ -23,7 +23,7 @@ import type { Sources } from './sources.ts';
 const CODE = /^[A-Za-z]{3}$/;
 const CODE_FORM = 'a three-letter currency code such as EUR';
 
-/** In any letter case. Whether the day's rates quote it is checked later. */
+/** A currency code in any letter case. Whether the day's rates quote it is checked later. */
 function codeParam() {
   return z
     .string({ error: `required: ${CODE_FORM}` })
@@ -318,7 +318,7 @@ interface History {
 /** The longest gap between fixings is five days, at Easter and Christmas. */
 const LOOK_BACK_DAYS = 14;
 
-/** One read of a file that is kept. When that fails, `missing` has it. */
+/** Reads what lies before a fixing: one read of a file that is kept. `missing` has it when that fails. */
 async function readHistory(
   { currency }: Pick<Sources, 'currency'>,
   read: DatedFixing,
@@ -339,7 +339,7 @@ async function readHistory(
   };
 }
 
-/** In percent; null where the fixing before lacks a currency. */
+/** A rate's change in percent; null where the fixing before lacks a currency. */
 function changeSince(previous: Fixing | null, now: Fixing, from: string, to: string): string | null {
   const change = previous && rateChange(previous, now, from, to);
   return change && percentOf(change.part, change.whole);

@@ -144,7 +144,7 @@ export const deploysHistory = defineEndpoint({
   async run({ limit, deployer = null, kind = null, cursor = null }, sources: Collected) {
     const { reads } = sources;
     const until = soldUntil(sources);
-    // One more tells whether there is a next page.
+    // One more than asked for tells whether there is a next page.
     const found = reads.deployPage({ limit: limit + 1, deployer, kind, after: cursor });
     if (cursor !== null && found.length === 0) throw new NotFound('no deploy after this cursor is collected any more');
     const page = found.slice(0, limit);

@@ -203,7 +203,7 @@ export const domainsWhois = defineEndpoint({
     const tld = domain.slice(domain.lastIndexOf('.') + 1);
     const [answer, exists] = await Promise.all([
       rdap.domain(domain, signal).catch((error: unknown) => ({ error })),
-      // The list is as old as the library.
+      // The list is as old as the library: the root zone has the last word on a name that is not in it.
       isListedTld(tld) || existsInRoot(dns, tld, signal),
     ]);
     if (!exists)
@@ -272,7 +272,7 @@ function sourceOf({ registry, ...read }: RdapAnswer, termsUrl: string | null) {
   };
 }
 
-/** IDN too. Parsed to ASCII, so that equal requests have equal parameters. */
+/** A host name, IDN too, parsed to its ASCII form, so that equal requests have equal parameters. */
 function hostNameParam(description: string, { underscores }: { underscores: boolean }) {
   return z
     .string({ error: 'required: a host name such as example.com' })

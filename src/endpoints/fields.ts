@@ -13,7 +13,7 @@ import { withoutCredentials } from '../lib/url.ts';
 
 export const DAY_SECONDS = 86_400;
 
-/** A hundredth of a basis point. */
+/** Decimals of a percentage: a hundredth of a basis point. */
 const DECIMALS = 4;
 
 const PERCENT = /^-?\d+(\.\d{1,4})?$/;
@@ -23,7 +23,7 @@ const decimal = (description: string) => matching(/^\d+(\.\d+)?$/, description);
 const bigInteger = (description: string) => matching(/^\d+$/, description);
 const count = (description: string) => z.int().nonnegative().meta({ description });
 
-/** A description says when a member is null. */
+/** The members of answers. The description of one that may be null says when it is. */
 export const field = {
   object: <T extends z.ZodRawShape>(description: string, shape: T) => z.strictObject(shape).meta({ description }),
   objectOrNull: <T extends z.ZodRawShape>(description: string, shape: T) =>
@@ -59,7 +59,7 @@ export const field = {
 
 export const asOfBlock = field.count('The block at which the answer was read');
 
-/** In one letter case, or with a right EIP-55 checksum. Parsed to lower case, so that equal requests are equal. */
+/** In one letter case or with a right EIP-55 checksum. It is parsed to lower case, so that equal requests are equal. */
 export function addressParam(description: string) {
   return hexText(40, 'a 0x address of 40 hex digits')
     .refine(
@@ -70,7 +70,7 @@ export function addressParam(description: string) {
     .meta({ description: `${description}; in one letter case, or with a right EIP-55 checksum` });
 }
 
-/** In any letter case, parsed to lower case. */
+/** A transaction hash in any letter case, parsed to lower case. */
 export function hashParam(description: string) {
   return hexText(64, 'a 0x transaction hash of 64 hex digits').transform(lowerCase).meta({ description });
 }
@@ -86,7 +86,7 @@ function lowerCase(text: string): `0x${string}` {
   return text.toLowerCase() as `0x${string}`;
 }
 
-/** It was read from the chain just now. */
+/** The `source` of an answer that was read from the chain just now. */
 export function chainSource(chain: ChainClient, clock: Clock) {
   return { name: `JSON-RPC of eip155:${chain.chainId}`, url: chain.publicUrl, retrievedAt: nowSeconds(clock) };
 }
@@ -101,7 +101,7 @@ export function showPerGas(wei: bigint) {
   return { wei: wei.toString(), gwei: formatGwei(wei) };
 }
 
-/** Rounded once, half away from zero. `whole` must be positive. */
+/** `part` of `whole` in percent, rounded once, half away from zero. `whole` must be positive. */
 export function percentOf(part: bigint, whole: bigint): string {
   const size = (part < 0n ? -part : part) * 100n * 10n ** BigInt(DECIMALS);
   const rounded = (2n * size + whole) / (2n * whole);

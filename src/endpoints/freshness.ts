@@ -11,7 +11,7 @@ import type { Sources } from './sources.ts';
 
 export type Collected = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads' | 'collected'>;
 
-/** While the collector writes nothing, its lag still grows. */
+/** A free answer's bytes are kept so long when the collector writes nothing: its lag grows even then. */
 export const KEEP_MS = 5000;
 
 /** A free endpoint's `version`: it changes with each write of the collector. */
@@ -52,12 +52,12 @@ export function provenance({ chain, clock, collector }: Pick<Collected, 'chain' 
   };
 }
 
-/** Unix seconds: the moment up to which the chain was read. */
+/** The end of every time window, in Unix seconds: the moment up to which the chain was read. */
 export function collectedUntil({ clock, collector }: Pick<Collected, 'clock' | 'collector'>): number {
   return collector.status().collected?.at ?? nowSeconds(clock);
 }
 
-/** For a priced route. Throws Unavailable before the first block is collected. */
+/** That moment for a priced route. Throws Unavailable before the first block is collected. */
 export function soldUntil({ collector }: Pick<Collected, 'collector'>): number {
   const { collected } = collector.status();
   if (collected === null) throw nothingYet();
@@ -77,20 +77,20 @@ export const EXAMPLE_PROVENANCE = {
   },
 };
 
-/** The current one included. */
+/** The last 24 hours of the clock, the current one included. */
 export function lastHours({ reads }: Pick<Collected, 'reads'>, until: number) {
   return reads.hours(until - DAY_SECONDS + 3600, until + 1);
 }
 
-/** Far below the time that a handler has. */
+/** So long the chain is waited for: far below the time that a handler has. */
 const LIVE_MS = 3000;
 
-/** As `liveOr`. A null `collected` is nothing that may be sold: then the chain's own failure is thrown. */
+/** As `liveOr`. Where `collected` is null nothing may be sold for it: then the chain's own failure is thrown. */
 export async function liveOrCollected<T>(live: () => Promise<T>, collected: T | null, clock: Clock): Promise<T> {
   return collected === null ? live() : liveOr(live, collected, clock);
 }
 
-/** `other` when the chain fails, is busy or gives no answer within 3 s. */
+/** What `live` reads from the chain, or `other` when the chain fails, is busy or gives no answer within 3 s. */
 export async function liveOr<T, O>(live: () => Promise<T>, other: O, clock: Clock): Promise<T | O> {
   const late = () => new UpstreamFailed('chain', 'no answer in time');
   return inTime(live(), LIVE_MS, clock, late).catch((error: unknown) => {

@@ -107,7 +107,7 @@ export const marketPrices = defineEndpoint({
 });
 
 const WINDOW_MINUTES = 60;
-/** A service watches no token until its configuration changes. */
+/** Long: a service that watches no token does so until its configuration changes. */
 const RETRY_SECONDS = 3600;
 
 function showPair(token: WatchedToken, sources: Collected, until: number): z.input<typeof pair> {
@@ -154,7 +154,7 @@ const NOT_WATCHED =
   'this service collects trades and transfers of the tokens that it watches, and this is none of them';
 const IS_USDC = 'USDC is what prices are quoted in, and its transfers are not collected';
 
-/** Null for a watched token. */
+/** Why nothing of a token is collected; null for a watched token. */
 export function uncollectedReason(
   { collected, usdc }: Pick<Sources, 'collected' | 'usdc'>,
   address: string,
@@ -190,7 +190,7 @@ export function showMarket(
   };
 }
 
-/** In percent, from fractions, so that only the result is rounded. */
+/** The change of the rate in percent, from fractions, so that only the result is rounded. */
 function changeOf(from: Amounts | null, to: Amounts | null): string | null {
   if (from === null || to === null) return null;
   const before = from.usdcE9 * to.baseE9;

@@ -131,7 +131,7 @@ interface Measured {
 
 async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<Measured> {
   const head = await readLatestHeader(chain, { signal });
-  // Genesis may be much older than the second block.
+  // Without genesis, which may be much older than the second block.
   const spanStart = Math.max(head.number - BLOCK_TIME_SPAN, Math.min(head.number, 1));
   const sampled = sampleBefore(head.number);
   const outcomes = await chain.batch([0, spanStart, ...sampled].map(headerCall), { signal });
@@ -147,7 +147,7 @@ async function readLive(chain: Sources['chain'], signal: AbortSignal): Promise<M
   };
 }
 
-/** Without genesis. */
+/** The sample's blocks before the head, without genesis. */
 function sampleBefore(head: number): number[] {
   return Array.from({ length: SAMPLE_BLOCKS - 1 }, (_, back) => head - 1 - back).filter((block) => block > 0);
 }
@@ -156,7 +156,7 @@ function meanBlockTime(first: Header, head: Header): number | null {
   return head.at > first.at ? (head.at - first.at) / (head.number - first.number) : null;
 }
 
-/** In place of the chain's answer; null before the collector has seen a head. */
+/** What the collector has while the chain gives no answer; null before it has seen a head. */
 function readCollected({ collector, reads }: Read): Measured | null {
   const { head, blockTimeSeconds } = collector.status();
   return (

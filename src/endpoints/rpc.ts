@@ -247,7 +247,7 @@ export const rpc = defineEndpoint({
   },
 });
 
-/** Against the best head of the same round; null when the endpoint reported none. */
+/** Blocks behind the best head of the same round; null when the endpoint reported no head. */
 function headLagOf({ head, bestHead }: Pick<StoredProbe, 'head' | 'bestHead'>): number | null {
   return head === null || bestHead === null ? null : Math.max(bestHead - head, 0);
 }

@@ -119,7 +119,7 @@ function seconds(ms: number): number {
 export const selftestFail = defineEndpoint({
   path: '/selftest/fail',
   access: 'paid',
-  // A Lightning payment cannot be returned.
+  // Not sold for bitcoin, because a Lightning payment cannot be returned.
   onlyOn: 'paid',
   priceUsd: '0.001',
   label: 'Self-test that fails',

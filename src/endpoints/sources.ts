@@ -52,7 +52,7 @@ interface ShownEndpoint {
   readonly url: string;
 }
 
-/** Within them `/v1/health` reports `ok`. */
+/** The limits within which `/v1/health` reports `ok`. */
 interface HealthLimits {
   readonly stalledSeconds: number;
   readonly lagBlocks: number;
@@ -70,7 +70,7 @@ export interface CollectedSettings {
 
 export interface PackageSources {
   readonly npm: Npm;
-  /** Over the last seven counted days; null when npm counts none. */
+  /** Downloads over the last seven counted days; null when npm counts none. */
   readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
   readonly pypi: Pypi;
   readonly pypiProvenance: FindPypiProvenance;

@@ -61,7 +61,7 @@ const EXAMPLE_SINCE = { block: 31731601, at: 1794940001 };
 
 type Read = Collected & Pick<Sources, 'projectToken'>;
 
-/** An answer sums up every burn and payout: a few an hour. */
+/** An answer sums up every burn and payout, of which there are few an hour. */
 const TOKEN_KEEP_MS = 5000;
 
 export const token = defineEndpoint({

@@ -150,7 +150,7 @@ const tlsSchema = z.strictObject({
 
 const measuredFromField = field.text('The service that measured');
 
-/** Beside the members of every problem. */
+/** What the problem of a URL that does not answer says beside the members of every problem. */
 export const unreachedMembers = z.object({
   up: z.literal(false).nullable().meta({
     description: 'null when the cause may be on the side of this service, such as its name server or its lack of IPv6',
@@ -340,7 +340,7 @@ function roundPhases({ dns, connect, tls, request }: Reached['phaseMs']) {
   };
 }
 
-/** Null is a step that was not needed. */
+/** The sum of the steps; null is a step that was not needed. */
 function sumMs(steps: readonly (number | null)[]): number {
   return tenths(steps.reduce<number>((sum, step) => sum + (step ?? 0), 0));
 }

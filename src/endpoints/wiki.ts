@@ -20,7 +20,7 @@ const langParam = z
   .prefault('en')
   .meta({ description: 'Language edition, by its subdomain', default: 'en' });
 
-/** Plain text. An underscore counts as a space. */
+/** An article's title as plain text. An underscore counts as a space. */
 const titleParam = z
   .string({ error: "required: an article's title" })
   .transform((text, context) => {
@@ -214,7 +214,7 @@ export const wikiSummary = defineEndpoint({
 
 const MAX_CHARACTERS = 20_000;
 
-/** The longest pages have two million bytes. */
+/** More than any article has: the longest pages have two million bytes. */
 const MAX_OFFSET = 5_000_000;
 
 const offsetParam = integerParam({
@@ -296,7 +296,7 @@ export const wikiArticle = defineEndpoint({
   },
 });
 
-/** `offset`: in code points. Throws BadParameter where the text is over. */
+/** A text from `offset` on, in code points. Throws BadParameter for an offset at which the text is over. */
 function partFrom(text: string, offset: number) {
   const skipped = clipText(text, offset);
   const rest = text.slice(skipped.text.length);
@@ -308,7 +308,7 @@ function partFrom(text: string, offset: number) {
   return { ...part, offset, nextOffset: part.truncated ? offset + part.characters : null, totalCharacters };
 }
 
-/** By mediawiki.org/wiki/Manual:Page_title: the title becomes part of a path. */
+/** What breaks MediaWiki's rules (mediawiki.org/wiki/Manual:Page_title): the title becomes part of a path. */
 function titleFault(title: string): string | null {
   if (title === '') return "an article's title";
   if (Buffer.byteLength(title) > MAX_TITLE_BYTES) return `longer than ${MAX_TITLE_BYTES} bytes`;
@@ -321,7 +321,7 @@ function noArticle(lang: string, title: string): NotFound {
   return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
 }
 
-/** Costs no request for any page but a disambiguation page. */
+/** The meanings of a disambiguation page. Any other page costs no request. */
 function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signal: AbortSignal) {
   const tasks = {
     meanings: async (within: AbortSignal) => (page.disambiguation ? wiki.meanings(lang, page.title, within) : null),

@@ -20,7 +20,7 @@ const body = z.object({
   }),
 });
 
-/** `amount`: base units of USDC. */
+/** Signs a transfer of base units of USDC to an address. */
 export type DemoBuyer = (to: string, amount: string) => Promise<object>;
 
 interface DemoBuyerDeps {

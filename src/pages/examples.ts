@@ -5,7 +5,7 @@ import type { Operation } from './reference-document.ts';
 // The code that pages and the README show: how a call is paid for, how any operation is called.
 
 export interface ExampleTerms {
-  /** Or a `${…}` expression that reads it from the environment. */
+  /** An origin, or a `${…}` expression that reads it from the environment. */
   readonly origin: string;
   readonly network: string;
   readonly asset: string;
@@ -22,13 +22,13 @@ export function termsOf({
 }
 
 export interface ExampleCall {
-  /** With its query. */
+  /** The path below the origin, with its query. */
   readonly path: string;
-  /** Base units: the price of the dearest route, so that a client can buy any. */
+  /** The price of the dearest route, in base units: with it as ceiling a client can buy any route. */
   readonly ceiling: string;
 }
 
-/** Any of our chains can answer it for the USDC contract. */
+/** Each of our chains can answer a request for the wallet of the USDC contract. */
 const WALLET = '/chain/wallet';
 
 /** The call of the examples: the wallet of the USDC contract, else the first route's own example. Null without one. */
@@ -49,7 +49,7 @@ export function payInTypeScript({ origin, network, asset }: ExampleTerms, { path
 interface Purchase extends Pick<ExampleTerms, 'network' | 'asset'> {
   /** The address as an expression of TypeScript: `` `${origin}/…` ``, or what `quoteScript` gives. */
   readonly target: string;
-  /** Base units of one payment. */
+  /** The ceiling of one payment, in base units. */
   readonly maxAmount: string;
   /** Further arguments of `fetch`, with the comma before them. */
   readonly init?: string;
@@ -126,7 +126,7 @@ export function callExamples(operation: Operation, terms: ExampleTerms): CallExa
   return operation.method === 'POST' ? posted(url, operation.body ?? '{}') : free(url);
 }
 
-/** Path and query. A parameter without an example is left out. */
+/** Path and query with the operation's examples. A parameter without one is left out. */
 function exampleTarget({ path, params }: Pick<Operation, 'path' | 'params'>): string {
   const query = new URLSearchParams();
   let target = path;

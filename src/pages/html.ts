@@ -40,7 +40,7 @@ const ESCAPES: Readonly<Record<string, string>> = {
 
 const NUMBER = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
 
-/** With thousands separators and at most two decimals. */
+/** A count or a measure, with thousands separators and at most two decimals. */
 export function showNumber(value: number): string {
   return NUMBER.format(value);
 }
@@ -50,14 +50,14 @@ export function showDecimal(text: string, places: number): string {
   return Number(text).toLocaleString('en', { maximumFractionDigits: places });
 }
 
-/** In place of a misleading zero. */
+/** It is shown for a value that is not known, in place of a misleading zero. */
 export const UNKNOWN = html`<span class="unknown">not known</span>`;
 
 export function showMeasure(value: number | null | undefined, unit: string): Html {
   return value === null || value === undefined ? UNKNOWN : html`${showNumber(value)} ${unit}`;
 }
 
-/** Unix seconds, shown in UTC, so that the page is the same for all readers. */
+/** A moment in Unix seconds, shown in UTC, so that the page is the same for all readers. */
 export function showTime(at: number): Html {
   const iso = new Date(at * 1000).toISOString();
   return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(0, 10)} ${iso.slice(11, 19)}</time>`;
@@ -68,7 +68,7 @@ export function showTimeOfDay(at: number): Html {
   return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(11, 19)}</time>`;
 }
 
-/** For tables. The link or its title has the whole hash. */
+/** A shortened hash for tables. The link or its title has the whole hash. */
 export function shortHash(hash: string): string {
   return hash.length <= 14 ? hash : `${hash.slice(0, 8)}…${hash.slice(-4)}`;
 }

@@ -18,7 +18,7 @@ import type { Answers, ChartSource, PageParts, SelfTestRun } from './page-parts.
 // The parts of pages that the script replaces while a reader looks: charts, their sketches for readers without scripts,
 // and the last self-tests.
 
-/** The page updates itself; a button stops it. Hidden, because without scripts it does not. */
+/** Says that the page updates itself, with a button that stops it. Hidden, because without scripts it does not. */
 export const LIVE_SWITCH = html`<p class="live" id="live-switch" hidden><span class="dot" aria-hidden="true"></span> \
 <span>Updated every 5 seconds</span> <button type="button" class="quiet">Pause</button></p>`;
 
@@ -83,7 +83,7 @@ function gweiText(wei: bigint): string {
   return formatGwei(((wei + ROUND_WEI / 2n) / ROUND_WEI) * ROUND_WEI);
 }
 
-/** Each point of the quarter of an hour covers about three probes. */
+/** The latency of the last quarter of an hour. Each point covers about three probes. */
 export const LATENCY = { seconds: 900, step: 15 } as const;
 
 export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' | 'clock'>, rpc: Rpc): Html {
@@ -123,7 +123,7 @@ function lagText(blocks: number | null): string | null {
     : `At most ${blocks} ${blocks === 1 ? 'block' : 'blocks'} behind the head.`;
 }
 
-/** Medians in milliseconds; null where an endpoint did not answer. */
+/** The median latency of each endpoint in milliseconds; null where it did not answer. */
 export function latencySeries(source: ChartSource, endpoints: readonly string[], now: number): Series {
   const { seconds, step } = LATENCY;
   const byStep = new Map<number, number[][]>();
@@ -250,7 +250,7 @@ export function renderLastRun(selfTest: SelfTest): Html {
 ${run.notCharged && 'The call that must fail cost nothing. '}${ok} of ${runs} runs passed in the last 24 hours.</p>`;
 }
 
-/** Newest first. A settlement links to its transaction. */
+/** The last runs as a table, newest first. A settlement links to its transaction. */
 export function renderRuns(selfTest: SelfTest, transactionUrl: (hash: string) => string): Html | null {
   const runs = selfTest?.recent ?? [];
   if (runs.length === 0) return null;

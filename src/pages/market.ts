@@ -77,7 +77,7 @@ ${renderSubmit(config.publicOrigin)}`,
 
 type Asked = Readonly<Record<'q' | 'source' | 'maxPriceUsd' | 'limit' | 'offset', string>>;
 
-/** Also the most that a search gives. */
+/** Entries of one page; also the most that a search gives. */
 const PAGE_SIZE = 50;
 const SOURCE_NAMES: Readonly<Record<Entry['source'], string>> = {
   own: 'This service',
@@ -95,7 +95,7 @@ export function readForm(query: Readonly<Record<string, unknown>>): Asked {
   return { q: text('q'), source: text('source'), maxPriceUsd: text('maxPriceUsd').trim(), limit, offset };
 }
 
-/** What the form asks for by the API's rules, or its faults. */
+/** The search that the form asks for, checked by the API's rules, or the faults. */
 export function readSearch(asked: Asked): SearchParams | readonly ParameterError[] {
   const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== ''));
   try {
@@ -211,7 +211,7 @@ export function callOf(entry: Entry, { network, asset }: ExampleTerms): CallExam
   return [asked, { language: 'TypeScript', note: 'pays at most the listed price, with the stock client', code }];
 }
 
-/** With the seller's examples of its query. A `{placeholder}` stays for the reader to replace. */
+/** The address with the seller's examples of its query. A `{placeholder}` stays for the reader to replace. */
 function exampleUrl({ url, params }: Entry): string {
   const query = new URLSearchParams();
   for (const { name, in: place, required, example } of params) {

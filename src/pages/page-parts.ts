@@ -73,10 +73,10 @@ export interface ChartSource {
   probes(endpoint: string, sinceMs: number): readonly { readonly atMs: number; readonly latencyMs: number | null }[];
 }
 
-/** `read` stands in place of the sources. */
+/** What one page gets: `read` in place of the sources. */
 export interface PageParts extends Omit<PagesDeps<never>, 'sources' | 'log'> {
   readonly read: ReadAnswer;
-  /** When this process began to serve pages. */
+  /** When this process began to serve pages, in Unix milliseconds. */
   readonly startedAtMs: number;
 }
 

@@ -17,7 +17,7 @@ export interface Answer {
   readonly status: string;
   readonly text: string;
   readonly fields: readonly Field[];
-  /** JSON; null without one in the document. */
+  /** JSON; null when the document has no example. */
   readonly example: string | null;
 }
 
@@ -100,7 +100,7 @@ interface Schema {
 /** A reference that leads nowhere gives an empty object. */
 type Resolve = <T extends object>(part: T) => T;
 
-/** In the document's order. */
+/** Reads every operation, in the document's order. */
 export function readDocument(document: Document): Operation[] {
   const resolve: Resolve = <T extends object>(part: T): T => (followReference(document, part) ?? {}) as T;
   return Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -163,12 +163,12 @@ function readAnswer(
   };
 }
 
-/** Answers nest no deeper. */
+/** The depth of members that are shown. Answers nest no deeper. */
 const MAX_DEPTH = 4;
 /** With more values a type is unreadable. */
 const MAX_VALUES = 8;
 
-/** Those of nested objects and lists included, in the schema's order. */
+/** The members of an answer, those of nested objects and lists included, in the schema's order. */
 function membersOf(given: Schema, prefix: string, depth: number, resolve: Resolve): Field[] {
   const schema = formOf(given, resolve);
   if (depth > MAX_DEPTH) return [];
@@ -181,7 +181,7 @@ function membersOf(given: Schema, prefix: string, depth: number, resolve: Resolv
   });
 }
 
-/** Of alternatives the one with members: the others are null. */
+/** Of alternatives, the one that has members: the others are null. */
 function formOf(given: Schema, resolve: Resolve): Schema {
   const schema = resolve(given);
   const forms = (schema.anyOf ?? schema.oneOf ?? []).map((form) => formOf(form, resolve));
@@ -199,12 +199,12 @@ function typeOf(given: Schema, resolve: Resolve): string {
   return [schema.type ?? 'any'].flat().join(' or ');
 }
 
-/** The document's own, or one made of its members' examples. */
+/** The document's own example of a body, or one made of its members' examples. */
 function bodyExample({ example, examples = {}, schema = {} }: Content[string], resolve: Resolve): unknown {
   return example ?? Object.values(examples)[0]?.value ?? exampleOf(resolve(schema), resolve);
 }
 
-/** The schema's own, or one made of its required members' examples. */
+/** The schema's own example, or one that is made of the examples of its required members. */
 function exampleOf(schema: Schema, resolve: Resolve): unknown {
   const own = schema.example ?? schema.examples?.[0] ?? schema.const ?? schema.default ?? schema.enum?.[0];
   if (own !== undefined) return own;

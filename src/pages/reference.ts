@@ -17,9 +17,9 @@ interface ReferenceDeps {
     readonly protocols: { readonly mpp: boolean };
     readonly rails: { readonly gateway: unknown };
   };
-  /** Null: readers pay with their own wallets. */
+  /** Null: there is no demo, and readers pay with their own wallets. */
   readonly demoBuyer: DemoBuyer | null;
-  /** Made at the first request. */
+  /** The OpenAPI document, made at the first request. */
   document(): Promise<Document>;
 }
 
@@ -42,7 +42,7 @@ export function mountReference(app: FastifyInstance, deps: ReferenceDeps): void 
 }
 
 const HTML_TYPE = 'text/html; charset=utf-8';
-/** Characters; a longer search is cut. */
+/** Characters of a search. Longer ones are cut. */
 const MAX_ASKED = 100;
 
 function askedIn({ query }: FastifyRequest): string {
@@ -123,7 +123,7 @@ function renderMoney({ name, isPlayMoney, getUsdcUrl }: Network, hasDemoBuyer: b
   return html`<p id="money">A wallet pays with USDC on ${name}: ${link}.</p>`;
 }
 
-/** As EIP-3085 gives it to a wallet. An RPC URL of the operator's own may hold a key, so it is never here. */
+/** The chain as EIP-3085 gives it to a wallet. An RPC URL of the operator's own may hold a key, so it is never here. */
 function chainForWallets({ chainId, name, walletRpcUrls, explorerUrl }: Network): Html | null {
   if (walletRpcUrls.length === 0) return null;
   const chain = {
@@ -193,7 +193,7 @@ ${renderAnswers(operation, context)}
 `;
 }
 
-/** Works without scripts for a GET without path parameters: the browser opens the answer, or the 402. */
+/** A form. Without scripts it works for a GET without path parameters: the browser opens the answer, or the 402. */
 function renderForm({ id, method, path, priceUsd, params, body }: Operation): Html {
   const isPlain = method === 'GET' && !path.includes('{');
   const price = priceUsd !== null && html` data-price="${priceUsd}"`;

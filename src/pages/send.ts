@@ -14,7 +14,7 @@ const HTML_TYPE = 'text/html; charset=utf-8';
 /** How long a page that is the same for all readers is kept. */
 const KEEP_MS = 1000;
 
-/** Makes one page at a time. After a failure the next request tries again. */
+/** Makes a page at most once per second, and one at a time. After a failure the next request tries again. */
 export function keepPage(clock: Clock, make: () => Promise<string>): () => Promise<Encoded> {
   let kept: { readonly until: number; readonly page: Promise<Encoded> } | null = null;
   return () => {
@@ -30,7 +30,7 @@ export function keepPage(clock: Clock, make: () => Promise<string>): () => Promi
   };
 }
 
-/** A page that depends on this request alone, and is another document for programs. */
+/** Sends a page that depends on this request alone and is another document for programs. */
 export function sendOnce(reply: FastifyReply, page: string): FastifyReply {
   const headers = { 'content-type': HTML_TYPE, 'cache-control': 'no-store', vary: 'accept' };
   return reply.headers({ ...PAGE_HEADERS, ...headers }).send(page);
@@ -43,7 +43,7 @@ export function encodePage(text: string): Encoded {
 /** Caches may keep a page but must revalidate it; the answer is then often 304. */
 const ASK_AGAIN = 'no-cache';
 
-/** For GET and HEAD. `make` may set a status. Its error is answered with a problem, as on any route. */
+/** Mounts a page for GET and HEAD. `make` may set a status. Its error is answered with a problem, as on any route. */
 export function mountPage(
   app: FastifyInstance,
   url: string,
@@ -89,7 +89,7 @@ export function mountAssets(app: FastifyInstance): void {
 }
 
 const FOLDER = join(import.meta.dirname, 'assets');
-/** A day: these files have no version in their names. */
+/** A day, in seconds: these files have no version in their names. */
 const CACHE = 'public, max-age=86400';
 
 /** Crawlers may read pages and documents. A priced route would make an answer or an invoice for them. */
@@ -102,7 +102,7 @@ Disallow: /facilitator/
 Disallow: /mcp
 `;
 
-/** The files that browsers, crawlers and link previews ask for by name. */
+/** Mounts the files that browsers, crawlers and link previews ask for by name. */
 export function mountSiteFiles(app: FastifyInstance): void {
   const files: readonly [url: string, bytes: Buffer, contentType: string][] = [
     ['/favicon.ico', readFileSync(join(FOLDER, 'favicon.ico')), 'image/x-icon'],
@@ -137,7 +137,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** Of every page and asset, besides those of every answer. */
+/** The headers of every page and asset, besides those of every answer. */
 const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': POLICY,
   // Other sites do not learn which page a reader came from.

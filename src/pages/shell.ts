@@ -14,7 +14,7 @@ interface Page {
   /** Marks its link in the navigation. */
   readonly path: string;
   readonly body: Html;
-  /** For search engines, and for those who link to the page. */
+  /** One sentence for search engines, and for those who link to the page. */
   readonly description?: string;
   /** Assets, in the order in which they run after the page was parsed. */
   readonly scripts?: readonly string[];
@@ -55,7 +55,7 @@ ${renderFooter(site)}
   return markupOf(page);
 }
 
-/** They define a global variable. All other scripts are modules. */
+/** Libraries that define a global variable. All other scripts are modules. */
 const PLAIN_SCRIPTS = new Set(['uplot.js']);
 
 function scriptOf(name: string): Html {

@@ -153,7 +153,7 @@ function wordFor(name: string, words: Readonly<Record<string, string>>): string 
   return Object.hasOwn(words, name) ? words[name] : undefined;
 }
 
-/** `sums`: today's; null when the ledger did not answer. */
+/** `sums`: today's payments by rail; null when the ledger did not answer. */
 function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator | null): Html {
   return html`<table>
 <caption>Since midnight UTC; the self-test’s purchases count</caption>
@@ -221,7 +221,7 @@ function renderRails(checks: State['checks'] | null, { outcomeOf }: PageParts['r
   );
 }
 
-/** These have a section of their own. */
+/** What is collected has a section of its own. */
 const SHOWN_ELSEWHERE = new Set(['collector']);
 
 const STATES = { good: 'no fault', starting: 'starting', bad: 'fault' } as const;

@@ -38,7 +38,7 @@ export interface MetaDeps {
   readonly clock: Clock;
   readonly listed: readonly Endpoint<never>[];
   readonly metrics: Registry;
-  /** So that documents state what a 402 asks for. */
+  /** It comes from the payment module, so that documents state what a 402 asks for. */
   offerOf(endpoint: Endpoint<never>): Offer;
   readiness(): Promise<Readiness>;
 }
@@ -80,7 +80,7 @@ export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   });
 }
 
-/** While the offers stay the same objects. What could not be made is tried at the next request. */
+/** Keeps it while the offers stay the same objects. What could not be made is tried at the next request. */
 function keepWhile<T>({ listed, offerOf }: MetaDeps, make: () => Promise<T>): () => Promise<T> {
   const sample = listed.find(({ price }) => price);
   let kept: { readonly offer: Offer | undefined; readonly made: Promise<T> } | null = null;
@@ -196,7 +196,7 @@ interface Readiness {
   readonly checks: Record<string, { ok: boolean; detail?: string }>;
 }
 
-/** Without rate limit: a flood would take the instance out of rotation. */
+/** They have no rate limit: a flood would take the instance out of rotation. */
 export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
   const { metrics, config } = deps;
   const access = { token: config.metricsToken, hasProxy: config.trustedProxies.length > 0 };

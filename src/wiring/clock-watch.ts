@@ -77,7 +77,7 @@ function wordsOf([name, offMs]: [string, number]): string {
   return `this machine's clock is ${seconds} s ${offMs > 0 ? 'ahead of' : 'behind'} ${name}`;
 }
 
-/** Milliseconds at the least: positive where ours is ahead. 0 where the question's time explains it. */
+/** How far ours is off at the least, in ms: positive where it is ahead. 0 where the question's time explains it. */
 async function offFrom(theirNowMs: () => Promise<number>, clock: Clock): Promise<number> {
   const askedMs = clock.nowMs();
   const theirMs = await theirNowMs();

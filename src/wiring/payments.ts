@@ -250,7 +250,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
   });
 }
 
-/** Opened for the first rail that asks. A rail that a remote service settles does not ask. */
+/** Our relayer, opened for the first rail that asks. A rail that a remote service settles does not ask. */
 function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
   let relaying: Relaying | null = null;
   const byRail = new Map<string, Relaying>();
@@ -302,7 +302,7 @@ interface SettledRail {
   readonly settling: RailSettling;
 }
 
-/** Never rejects. The relayer is none: it watches its own balance. */
+/** Probes each remote service. Never rejects. The relayer is none: it watches its own balance. */
 async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Promise<RailProbes> {
   const asked = rails.flatMap(({ rail, settling }) => {
     const [service, probe] = [rail.info.service(config), settling.probe?.()];
@@ -321,7 +321,7 @@ type BooksNeeds = Pick<
   'config' | 'chain' | 'store' | 'transfers' | 'onSurplus' | 'clock' | 'log'
 > & { books: BookStore };
 
-/** For the process that settles. What leaves the channels' contract is the channels' to compare. */
+/** Opens the books for the process that settles. What leaves the channels' contract is the channels' to compare. */
 function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   const { config, store, clock, log } = needs;
   const { usdc, caip2: network } = config.network;
@@ -347,7 +347,7 @@ function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   });
 }
 
-/** A batch settles at most 250 payments. */
+/** The most rows of one transaction that are added up. A batch settles at most 250 payments. */
 const MOST_ROWS = 1000;
 
 async function knownIn(

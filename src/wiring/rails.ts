@@ -91,7 +91,7 @@ export function balanceContracts(config: Config, list: RailList = RAILS): readon
   });
 }
 
-/** By the contract that a payer signed for. The Gateway's wallet is not known while the Gateway is off. */
+/** How a payment came in, by the contract that its payer signed for. The Gateway's is not known while it is off. */
 export function waysIn(config: Config): (contract: Uint8Array) => 'usdc' | 'channels' | 'gateway' {
   const [token, channels] = [exactInfo.contract(config)?.toLowerCase(), channelsInfo.contract(config)];
   return (contract) => {
@@ -196,7 +196,7 @@ function withoutSender({ ok, detail }: RailProbe): Check {
   return { ok, ...(detail !== undefined && { detail }) };
 }
 
-/** Null while all providers count. */
+/** Which providers count for nothing now, and why; null while all count. */
 function wordsOf(providers: readonly ProviderStatus[]): string | null {
   const words = providers.flatMap(({ host, isApart, isFar, isPresent, aheadBlocks }) => {
     if (isApart) return `${host} is set apart: two others contradict it`;
@@ -261,9 +261,9 @@ export async function lossesOf(options: LossesOptions): Promise<Losses[]> {
 }
 
 interface Gas {
-  /** Of one unit, in wei. */
+  /** What one unit costs, in wei. */
   readonly price: bigint;
-  /** In units, where they were measured. */
+  /** Units of a payment, where they were measured. */
   readonly ofPayment: bigint | null;
   readonly basis: Losses['basis'];
 }

@@ -99,7 +99,7 @@ export function isSoldPlainly({ price }: Endpoint<never>, rails: RailsConfig, [{
   return price !== null && (info.sells?.(price.units, rails) ?? true);
 }
 
-/** For a protocol that knows no other rail. At any price: what this rail does not sell has an empty counter. */
+/** For a protocol that knows no other rail. Made at any price: what this rail does not sell has an empty counter. */
 export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
   return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
 }

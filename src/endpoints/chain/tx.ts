@@ -382,7 +382,7 @@ function tokensOf({ token, tokenFirst, usdcDecimals }: CollectedPool, usdc: `0x$
   return tokenFirst ? [token, money] : [money, token];
 }
 
-/** Null where the token's contract does not say. */
+/** Members are null where the token's contract does not say. */
 interface TokenUnits {
   readonly symbol: string | null;
   readonly decimals: number | null;
@@ -457,13 +457,13 @@ const UNKNOWN_STATE = {
   asOfBlock: null,
 };
 
-/** About 2 MB of memory. */
+/** So many keys take about 2 MB of memory. */
 const REMEMBERED = 10_000;
 
-/** One for each client, so that two chains in one process never mix. */
+/** Each client has one memory, so that two chains in one process never mix. */
 const memories = new WeakMap<ChainClient, FirstSeen>();
 
-/** Unix seconds. */
+/** When the process was first asked about a pending transaction, in Unix seconds. */
 function firstSeenAt({ chain, clock }: Pick<Sources, 'chain' | 'clock'>, hash: string): number {
   const memory = memories.get(chain) ?? createFirstSeen(REMEMBERED);
   memories.set(chain, memory);

@@ -124,7 +124,7 @@ function notConfigured(): Unavailable {
 }
 
 const YEAR_DAYS = 365;
-/** Of the 15 digits of a float nine are kept. */
+/** Nine digits are kept of a growth rate, which is a float with about 15. */
 const FINENESS = 1e9;
 
 /** Percent a year: (newest / earlier)^(365 / days between) - 1. Null when the rounds, newest first, are too young. */

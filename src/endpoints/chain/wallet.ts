@@ -228,7 +228,7 @@ export const chainWallet = defineEndpoint({
   },
 });
 
-/** Lower case, each once. */
+/** USDC, the project's token, USYC and the watched tokens, in lower case, each once. */
 function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {
   const others = collected.watched.map(({ address }) => address);
   const own = [usdc, ...(projectToken === null ? [] : [projectToken]), ...(usyc ? [usyc.token] : []), ...others];
@@ -243,7 +243,7 @@ function accountCalls(address: string, block: number) {
   ];
 }
 
-/** Symbols and decimals after USDC's, kept for an hour. An answer does not fail for them: null. */
+/** Symbols and decimals of the tokens after USDC, kept for an hour. An answer does not fail for them: null. */
 async function readWalletTokens(chain: ChainClient, tokens: readonly Hex[], block: number, options: RpcOptions) {
   return readTokens(chain, tokens.slice(1), block, options).catch((error: unknown) => {
     if (options.signal?.aborted || !(error instanceof AppError)) throw error;

@@ -150,7 +150,7 @@ export const feesEstimateFree = defineEndpoint({
   example: { params: { gas: '51000' }, result: { ...example, detail: DETAIL } },
   async run({ gas }, sources: Collected) {
     const { clock } = sources;
-    // The route is free, so its calls must not each cost a request to the chain.
+    // Collected data come first: the route is free, so its calls must not each cost a request to the chain.
     const collected = currentFee(sources);
     const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
     const { number, baseFee, source } = fee;
@@ -167,7 +167,7 @@ export const feesEstimateFree = defineEndpoint({
 /** Since a provider last reported the head: a few polls. */
 const MAX_UNSEEN_MS = 5000;
 
-/** On Arc these are a few seconds. */
+/** So many blocks the collector may be behind: on Arc a few seconds. */
 const MAX_BEHIND = 10;
 
 /** Null when the collector is behind, or has not seen the head lately. */
@@ -199,7 +199,7 @@ interface NewestFee {
   readonly source: ReturnType<typeof chainSource>;
 }
 
-/** While the chain is away it takes those of a young collected block. */
+/** The fees of the chain's newest block; while the chain is away those of a young collected block. */
 function readNewestFee(sources: Collected): Promise<NewestFee> {
   const { chain, clock } = sources;
   const live = async (): Promise<NewestFee> => {
@@ -228,12 +228,12 @@ type Head = Pick<NewestFee, 'number' | 'at' | 'baseFee' | 'isLive'>;
 
 interface LastHour {
   readonly blocks: number;
-  /** Less than an hour on a young chain. */
+  /** The time that they cover; less than an hour on a young chain. */
   readonly seconds: number;
   readonly percentiles: readonly { readonly percentile: number; readonly wei: bigint }[];
 }
 
-/** With the key of its inputs. */
+/** The last result of each database, with the key of its inputs. */
 const newest = new WeakMap<HourSources['reads'], { readonly key: string; readonly hour: Promise<LastHour> }>();
 
 /** A read covers thousands of blocks: it serves every caller until the head changes or the collector writes. */

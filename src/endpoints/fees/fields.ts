@@ -30,7 +30,7 @@ export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.outp
   return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
 }
 
-/** Never below the floor; null when neither the block nor EIP-1559's rule gives it. */
+/** The base fee after `latest`, never below the floor; null when neither the block nor EIP-1559's rule gives it. */
 export function nextFeeOf(
   { baseFee: fee, nextBaseFee: announced, utilisation, gasLimit }: LatestFee,
   floor: bigint | null,
@@ -40,7 +40,7 @@ export function nextFeeOf(
   return notBelow({ wei: nextByEip1559(fee, toGas(utilisation, gasLimit), gasLimit), exact: false }, floor);
 }
 
-/** EIP-1559's rule does not know the floor. An announced fee is the chain's word. */
+/** Lifts an estimate to the floor, which EIP-1559's rule does not know. An announced fee is the chain's word. */
 export function notBelow(next: NextBaseFee, floor: bigint | null): NextBaseFee {
   return next.exact || floor === null || next.wei >= floor ? next : { wei: floor, exact: false };
 }
@@ -54,7 +54,7 @@ export function floorOf({ reads, collected }: Pick<Collected, 'reads' | 'collect
   return fees.reduce<bigint | null>((least, fee) => (least === null || fee < least ? fee : least), null);
 }
 
-/** In USDC: Arc's native currency, with 18 decimals. */
+/** In USDC: wei are base units of Arc's native currency, which is USDC with 18 decimals. */
 export function costOfGas(gas: number, weiPerGas: bigint): string {
   return formatCost(BigInt(gas) * weiPerGas);
 }
@@ -106,7 +106,7 @@ export const EXAMPLE_SUGGESTED: z.output<typeof suggestedFees> = {
 
 const HOUR_SECONDS = 3600;
 
-/** Of this hour and the one before, in wei a gas; null without a transaction. */
+/** Percentiles of the tips of this hour and the one before it, in wei a gas; null without a transaction. */
 export function tipsOf(reads: CostReads, until: number) {
   const paid = reads.tips(until - HOUR_SECONDS);
   const [slow, normal, fast] =
@@ -130,7 +130,7 @@ export function suggestFees(
   return { slow: of('slow'), normal: of('normal'), fast: of('fast'), transactions: tips.transactions };
 }
 
-/** Under its name and under the one that it was released with. */
+/** A use of gas as a share, under its name and under the one that it was released with. */
 export function utilisation(description: string) {
   return {
     utilisationShare: z.number().meta({ description: `${description}, 0 to 1` }),

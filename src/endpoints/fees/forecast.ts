@@ -216,7 +216,7 @@ function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.output<type
   return { points, slopeSharePerHour: perHour, slopePerHour: perHour };
 }
 
-/** Of the least-squares line; null when the points determine none. */
+/** The slope of the least-squares line; null when the points determine none. */
 export function slopeOf(points: readonly (readonly [number, number])[]): number | null {
   const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length;
   const [meanX, meanY] = [mean(0), mean(1)];
@@ -253,7 +253,7 @@ function outlookOf(sources: Collected, latest: LatestFee, until: number) {
 
 const MINUTE = 60;
 
-/** Null for a minute without a known block. */
+/** Utilisation of each ended minute of the last day; null for a minute without a known block. */
 function minutesOf(reads: ChainReads, until: number): (number | null)[] {
   const end = Math.floor(until / MINUTE) * MINUTE;
   const begin = end - DAY_SECONDS;

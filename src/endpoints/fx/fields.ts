@@ -142,10 +142,10 @@ export function windowOf(token: WatchedToken, minutes: number, until: number): T
 
 /** Collected amounts are in 10^-9 of a whole token. */
 const DECIMALS = 9;
-/** They suit tokens worth a millionth and tokens worth a hundred thousand. */
+/** Eight digits suit tokens worth a millionth and tokens worth a hundred thousand. */
 const PRECISION = { decimals: 8, significant: 8 };
 
-/** Rounded once; null without a trade. */
+/** USDC divided by base tokens, rounded once; null without a trade. */
 export function rateOf(amounts: Amounts | null): string | null {
   if (amounts === null || amounts.baseE9 === 0n) return null;
   const [usdc, base] = [amounts.usdcE9, amounts.baseE9].map((digits) => ({ digits, scale: DECIMALS }));
@@ -184,7 +184,7 @@ export function showCost(totals: readonly CostTotals[], size: number, of: CostTo
 
 /** At 0.1 % a trade meets little but the liquidity at the price. */
 const DEPTH_BPS = 10;
-/** Of the USDC in a pool of constant product, for that move. */
+/** What must come into a pool of constant product for that move, as a share of the USDC in it. */
 const DEPTH_SHARE = Math.sqrt(1 + DEPTH_BPS / 10_000) - 1;
 
 export function showPool(

@@ -5,7 +5,7 @@ import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosyste
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
 import { field, readFrom } from '../fields.ts';
 
-/** Checked by its ecosystem's rules before any source is asked; parsed to its canonical spelling. */
+/** It is checked by its ecosystem's rules before any source is asked, and parsed to its canonical spelling. */
 export function packageNameParam(ecosystem: EcosystemName, description: string) {
   const { nameForm, name } = ECOSYSTEMS[ecosystem];
   return z
@@ -94,7 +94,7 @@ export function advisoryUrl(id: string): string {
   return `${PAGE}${encodeURIComponent(id)}`;
 }
 
-/** By OSV's home databases. */
+/** The licence of OSV's records, by their home databases. */
 export const OSV_LICENCE = 'CC BY 4.0 (GitHub, PyPA, Go), CC0 (RustSec), Apache-2.0 (malicious packages)';
 
 export const sourcesField = z

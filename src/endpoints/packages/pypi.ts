@@ -24,7 +24,7 @@ import {
 
 const count = z.int().nonnegative();
 
-/** PEP 508. */
+/** A requirement (PEP 508) in its parts. */
 const dependencyField = z.strictObject({
   name: z.string(),
   extras: z.array(z.string()).meta({ description: 'Extras asked of the dependency, as in requests[socks]' }),
