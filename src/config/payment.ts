@@ -283,9 +283,8 @@ function dailyGasOf(given: string | undefined): DailyGas | null {
 
 const weiOf = (usdc: string): bigint => unitsOf(usdc, 18);
 
-/** Uncharged failures after which a payer or a client must wait; 0 is off. */
+/** Uncharged failures a minute after which a payer or a client must wait; 0 is off. */
 export interface FailureLimits {
-  /** A minute. */
   readonly payer: number;
   readonly client: number;
   /** Settlements a day, of one client and of one payer, that were sent and moved no money. */
