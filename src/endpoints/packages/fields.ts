@@ -108,6 +108,7 @@ export function partSources(osv: OsvAnswer | null, dependents: Dependents | null
   ];
 }
 
+/** As `readFrom`, and without the query of a configured base URL. */
 export function whereRead({ url, retrievedAtMs }: Parameters<typeof readFrom>[0]) {
   return readFrom({ url: shownUrl(url), retrievedAtMs });
 }
