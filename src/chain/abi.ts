@@ -25,7 +25,6 @@ export const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11
 /** 1,000,000. Reading a name takes some ten thousand, through a proxy too; what needs more would only load the node. */
 const CALL_GAS = '0xf4240';
 
-/** The read of a third party's contract with this input, at a block. */
 export function viewCall(to: string, input: string, block: number | 'latest'): RpcCall {
   return {
     method: 'eth_call',
@@ -52,7 +51,6 @@ export function decodeText(returned: string): string | null {
   return printable(bytes.subarray(offset + WORD, offset + WORD + length));
 }
 
-/** A 32-byte word read as an offset or a length. Null when it is beyond the end of the bytes. */
 function readLength(bytes: Buffer, at: number): number | null {
   if (at + WORD > bytes.length) return null;
   const value = BigInt(`0x${bytes.toString('hex', at, at + WORD)}`);
@@ -75,11 +73,7 @@ function printable(bytes: Uint8Array): string | null {
 const CHANNEL = '(address,address,address,address,address,uint40,bytes32)';
 const CLAIMS = `((${CHANNEL},uint128),bytes,uint128)[]`;
 
-/**
- * Functions that change state in the contracts that `contracts.ts` names, and in tokens of the usual standards.
- * Sources: ERC-20, 721, 1155, 2612 and 3009, WETH9, Multicall3, Permit2, Uniswap's v2 and v3 routers, SwapRouter02,
- * UniversalRouter and v4's position manager, Circle's CCTP v2 and Gateway, ERC-8004, Safe, x402's batch settlement.
- */
+/** State-changing functions of ERC-20, 721, 1155, 2612 and 3009, WETH9, Safe, and the contracts in `contracts.ts`. */
 const SIGNATURES: readonly string[] = [
   ...Object.keys(SELECTORS),
   'approve(address,uint256)',
@@ -152,9 +146,7 @@ const NAMES: ReadonlyMap<string, string> = new Map(SIGNATURES.map((signature) =>
 
 interface Method {
   readonly selector: `0x${string}`;
-  /** `transfer`; null for an unknown function. */
   readonly name: string | null;
-  /** `transfer(address,uint256)`. */
   readonly signature: string | null;
 }
 

@@ -27,8 +27,7 @@ import {
 } from './rpc/wire.ts';
 import { kindOf, type TransactionKind } from './transaction.ts';
 
-// A block as nodes report it: its header alone, by a schema; whole, with transactions and receipts; and the logs of a
-// span. The latter two are checked against each other. A reader throws Contradiction where they cannot all be true.
+// Blocks, receipts and logs as nodes report them. A reader throws Contradiction where they cannot all be true.
 
 const headerSchema = z
   .object({
@@ -51,7 +50,6 @@ const headerSchema = z
 /** A block without its transactions; `at` in Unix seconds (on Arc two or three neighbours share one). */
 export type Header = z.output<typeof headerSchema>;
 
-/** For use inside a larger batch. */
 export function headerCall(block: number | 'latest'): RpcCall {
   return { method: 'eth_getBlockByNumber', params: [block === 'latest' ? block : toQuantity(block), false] };
 }
@@ -72,7 +70,6 @@ export async function readLatestHeader(chain: ChainClient, options: RpcOptions):
   return readHeader(outcome, 'latest');
 }
 
-/** The number of the newest block. All reads of one answer are then made at this block. */
 export async function readBlockNumber(chain: ChainClient, options: RpcOptions): Promise<number> {
   const [outcome] = await chain.batch([{ method: 'eth_blockNumber', params: [] }], options);
   return readOutcome(outcome, index, 'the block number');
@@ -98,7 +95,6 @@ export interface LinkedHeader extends Header {
   readonly parentHash: Hex;
 }
 
-/** The fields of a transaction that decide its kind, with its hash. */
 interface BlockTransaction {
   readonly hash: Hex;
   readonly from: Hex;
@@ -272,7 +268,6 @@ export function logsCall({ addresses, topics }: LogQuery, from: number, to: numb
   return { method: 'eth_getLogs', params: [{ ...range, ...(addresses.length > 0 && { address: addresses }), topics }] };
 }
 
-/** The times of a span's blocks, and the hashes of those that were read. */
 export interface KnownBlocks {
   readonly from: number;
   readonly to: number;
@@ -283,10 +278,7 @@ export interface KnownBlocks {
 /** Some nodes silently cut large answers to this many logs (measured on Arc's public endpoints). */
 const ANSWER_CAP = 20_000;
 
-/**
- * Reads the logs of a span in order. Null when the node refuses the span or may have cut its answer: try a shorter one.
- * A log's own `blockTimestamp` takes precedence over `atOf`, which may be interpolated.
- */
+/** Null where the node refuses, or may have cut its answer: try a shorter span. A log's own time goes before `atOf`. */
 export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hashOf }: KnownBlocks): BlockLog[] | null {
   const result = resultOrRefusal(outcome);
   if (result === undefined) return null;
@@ -310,7 +302,6 @@ export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hash
   });
 }
 
-/** Reads a log of a receipt. Throws Contradiction when the log names another block or transaction. */
 function readLog(fields: Fields, block: { number: number; at: number; hash: Hex }, transaction: Hex): BlockLog {
   const foreign =
     (fields.blockHash != null && wordOf(fields.blockHash, 'blockHash') !== block.hash) ||

@@ -2,8 +2,7 @@ import { decodeText, SELECTORS, viewCall } from './abi.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
 
-// What a contract is: whose code it runs, and the label that follows from this, from its symbol, and from the contracts
-// known on Arc. A contract may write anything into its slots and its symbol, so they are only what it claims.
+// What a contract is: whose code it runs, and its label. Slots and symbols are claims: it may write anything there.
 
 type Hex = `0x${string}`;
 
@@ -49,11 +48,7 @@ export function accountCodeCalls(address: string, block: number): RpcCall[] {
   ];
 }
 
-/**
- * An account's code, and whose code it runs, by these rules; the first that applies counts:
- * 1. no code: no proxy; 2. EIP-7702's code; 3. EIP-1167's code; 4. EIP-1967's slot; 5. ZeppelinOS's slot; 6. EIP-1967's
- * slot of a beacon, which one more request asks for its target.
- */
+/** An account's code, and by the first standard that applies, whose code it runs. A beacon costs one more request. */
 export async function readAccountCode(
   chain: ChainClient,
   outcomes: readonly RpcOutcome[],
@@ -95,13 +90,11 @@ function minimalTarget(code: string): Hex | null {
   return match === undefined ? null : `0x${match}`;
 }
 
-/** The bytes that a node answered; "0x" when it gave none. */
 function bytesOf(outcome: RpcOutcome | undefined): string {
   const result = outcome !== undefined && 'result' in outcome ? outcome.result : null;
   return typeof result === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(result) ? result : '0x';
 }
 
-/** The address in a storage word, in lower case; null when the word is empty or holds something else. */
 function addressIn(word: string): Hex | null {
   const match = /^0x0{24}([0-9a-fA-F]{40})$/.exec(word)?.[1];
   return match === undefined || /^0+$/.test(match) ? null : `0x${match.toLowerCase()}`;
@@ -124,16 +117,11 @@ interface ContractCode {
 
 interface ContractLabel {
   readonly text: string | null;
-  /** It reports a symbol. */
   readonly isToken: boolean;
   readonly isProxy: boolean;
 }
 
-/**
- * What each contract seems to be, as text (null when none of these applies) and by kind:
- * 1. a known contract's name; 2. the target of a proxy (EIP-1167's code, EIP-1967's slot); 3. the symbol it reports.
- * A contract that refuses a call gets no label of that kind. Rejects when no provider answers.
- */
+/** What each contract seems to be: its known name, proxy target and symbol. Rejects when no provider answers. */
 export async function labelContracts(
   chain: ChainClient,
   contracts: readonly ContractCode[],

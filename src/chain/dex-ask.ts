@@ -5,8 +5,7 @@ import { type CreatedPool, NATIVE_CURRENCY, type PoolKind } from './dex.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, readOutcome } from './rpc/wire.ts';
 
-// Which pools exist, asked of the contracts that create them. Creation events alone would miss old pools: public nodes
-// keep logs for some days, and scanning the whole chain would take hours.
+// Which pools exist, asked of the contracts that create them: public nodes keep creation events for some days only.
 
 /** A contract that creates pools (v4: the pool manager). */
 interface PoolSource {
@@ -40,10 +39,7 @@ interface Question {
   pool(answer: bigint): CreatedPool;
 }
 
-/**
- * The pools of `tokens` against `usdc` (v4: also native USDC) with the usual fees and tick spacings, in one batch.
- * A source that reverts, or that has no code, contributes no pools.
- */
+/** The pools of `tokens` against `usdc` (v4: also native) with the usual fees. A source that reverts has none. */
 export async function askForPools<S extends PoolSource>(
   chain: ChainClient,
   sources: readonly S[],
@@ -115,7 +111,6 @@ export function v4PoolId({ currency0, currency1, fee, tickSpacing, hooks }: V4Po
   return bytesToHex(keccak256(Buffer.from(words, 'hex')));
 }
 
-/** The two addresses, the lower first, as pools name them. */
 function inOrder(a: `0x${string}`, b: `0x${string}`): readonly [`0x${string}`, `0x${string}`] {
   return a < b ? [a, b] : [b, a];
 }

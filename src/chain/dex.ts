@@ -1,8 +1,7 @@
 import type { Transfer } from './erc20.ts';
 import type { Log } from './transaction.ts';
 
-// The events of pools: what a swap moved, which trade that is and at which price it left the pool; and which pool a
-// creation announces. The swaps of a single transaction are found without knowing its pools (`decodeSwaps`).
+// The events of pools: what a swap moved, its trade, the price after it, and which pool a creation announces.
 
 /** Families of pools, by their events. Slipstream's (Aerodrome) emit v3's Swap, but have their own creation event. */
 export type PoolKind = 'v2' | 'v3' | 'v4' | 'slipstream';
@@ -39,10 +38,7 @@ interface PoolDeltas {
   readonly amount1: bigint;
 }
 
-/**
- * The amounts of a Swap event of this kind, from the pool's side. Null for another event, or one of another length.
- * v2 counts in and out apart. v3 and Slipstream report the pool's change, v4 the swapper's, of the opposite sign.
- */
+/** Null for another event or length. v3 and Slipstream report the pool's change, v4 the swapper's, of opposite sign. */
 export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDeltas | null {
   if (topics[0] !== SWAP_TOPIC[kind]) return null;
   const words = readWords(data);
@@ -85,10 +81,7 @@ interface Trade {
 /** The largest integer that the database holds. */
 const MAX_E9 = 2n ** 63n - 1n;
 
-/**
- * The trade that a swap made. Null when both sides moved the same way (a loan paid back with its fee) or one did not
- * move, and when an amount is below half of 10^-9 or above what 64 bits hold: such amounts give no price.
- */
+/** Null when both sides moved the same way (a loan paid back), or an amount is too small or too large for a price. */
 export function toTrade({ amount0, amount1 }: PoolDeltas, pool: PoolSides): Trade | null {
   if (amount0 > 0n === amount1 > 0n || amount0 === 0n || amount1 === 0n) return null;
   const [token, usdc] = pool.tokenFirst ? [amount0, amount1] : [amount1, amount0];
@@ -129,16 +122,12 @@ export interface CreatedPool {
   readonly kind: PoolKind;
   /** The pool's address; for v4 the pool id. */
   readonly id: `0x${string}`;
-  /** The contract that emits the pool's Swap events. */
   readonly emitter: `0x${string}`;
   readonly token0: `0x${string}`;
   readonly token1: `0x${string}`;
 }
 
-/**
- * A hook with one of these permissions (the last bits of its address; Hooks.sol of v4-core: beforeSwapReturnDelta,
- * afterSwapReturnDelta) takes or gives amounts of its own: the pool's Swap does not show what the swapper paid.
- */
+/** Bits of a hook's address (Hooks.sol of v4-core): it changes amounts, so the Swap does not show what was paid. */
 const HOOK_CHANGES_AMOUNTS = 0b1100n;
 
 /** The pool that a creation event announces. Null for any other event, and for a v4 pool whose hook changes amounts. */
@@ -234,9 +223,7 @@ function wholes([token, usdc]: readonly [bigint | number, bigint | number], pool
 
 /** A Swap event of a pool that anyone may have made; amounts from the pool's side, in base units. */
 export interface Swap extends PoolDeltas {
-  /** The family of the event. Slipstream pools emit v3's. */
   readonly family: 'v2' | 'v3' | 'v4';
-  /** The pool's address; for v4 the pool id. */
   readonly pool: `0x${string}`;
   /** The contract that emitted the event: the pool, or v4's pool manager. */
   readonly contract: `0x${string}`;
@@ -259,10 +246,7 @@ export function decodeSwaps(logs: readonly Log[]): Swap[] {
   });
 }
 
-/**
- * The token of which a transaction moved exactly `amount` into the contract (`to`) or out of it (`from`); null when no
- * or several tokens did. A Swap names no tokens; the transfers that pay for it do, without another read of the chain.
- */
+/** The only token of which exactly `amount` moved so, else null: a Swap names no tokens, its transfers do. */
 export function movedToken(
   transfers: readonly Transfer[],
   side: { from: string } | { to: string },

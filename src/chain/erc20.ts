@@ -25,10 +25,7 @@ const METADATA = [SELECTORS['name()'], SELECTORS['symbol()'], SELECTORS['decimal
 /** Kept for an hour of half-second blocks, because a proxy may rename its token. 2,000 take at most some megabytes. */
 const cacheOf = createChainCache<Token>(7200, 2000);
 
-/**
- * Name, symbol and decimals of each address at `block`, in one batch. Null where no contract answers any of them.
- * Complete answers are cached: they hardly ever change, and one transaction may name many tokens.
- */
+/** Name, symbol and decimals in one batch, cached when complete. Null where no contract answers any of them. */
 export async function readTokens(
   chain: ChainClient,
   addresses: readonly `0x${string}`[],
@@ -77,7 +74,6 @@ export function tokenCalls(address: `0x${string}`, block: number): RpcCall[] {
   ];
 }
 
-/** One token with its supply. Null for an address whose contract answers none of the metadata. */
 export function readTokenWithSupply(address: `0x${string}`, outcomes: readonly RpcOutcome[]): TokenWithSupply | null {
   const token = toToken(address, outcomes);
   if (token === null) return null;
@@ -89,7 +85,6 @@ export function balanceCall(token: string, owner: string, block: number): RpcCal
   return viewCall(token, `${SELECTORS['balanceOf(address)']}${owner.slice(2).padStart(64, '0')}`, block);
 }
 
-/** The balance in base units, or null when the contract gives none. */
 export function readBalance(outcome: RpcOutcome | undefined): bigint | null {
   return decodeUint(readView(outcome));
 }
@@ -122,11 +117,7 @@ export interface Transfer {
   readonly logIndex: number;
 }
 
-/**
- * Every ERC-20 movement in a transaction's logs, each once, in their order. On Arc a movement through the USDC contract
- * logs twice: the system's log first, then the token's own with the same parties and value / 10^12. They become one
- * transfer of the token. A system log without a partner (a plain native send) becomes a transfer of its own.
- */
+/** Every ERC-20 movement once. On Arc one of USDC has a system log too, which is dropped; alone it is a native send. */
 export function decodeTransfers(logs: readonly Log[], usdc: string): Transfer[] {
   const kept: Transfer[] = [];
   for (const transfer of logs.map(decodeTransfer)) {

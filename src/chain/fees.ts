@@ -111,10 +111,7 @@ function clamp(fee: bigint, floor: bigint): bigint {
   return fee > MAX_BASE_FEE ? MAX_BASE_FEE : fee;
 }
 
-/**
- * The smoothed use of gas after these blocks (oldest first, 0 to 1). Headers do not contain it.
- * Blocks before them have the weight 0.8^n, n being the number of given blocks: practically nothing after 64 blocks.
- */
+/** The smoothed use of gas after these blocks (oldest first, 0 to 1). The use before weighs 0.8^n: nothing after 64. */
 export function smoothedUse(utilisations: readonly number[], gasLimit: bigint): bigint {
   const [first = 0] = utilisations;
   return utilisations.reduce(
@@ -150,11 +147,7 @@ interface OutlookInput {
 export const HORIZON_MINUTES = [1, 5, 15, 60];
 const PERCENTS = { low: 5, expected: 50, high: 95 } as const;
 
-/**
- * Runs the chain's own fee rule forward to each horizon, under three assumptions about how full the blocks will be:
- * the 5th, 50th and 95th percentile of the mean use of gas in all periods of that length over the last day.
- * A horizon is left out when the day's data hold no period of its length without a gap.
- */
+/** Runs the rule to each horizon by the last day's 5th, 50th and 95th percentile of use. Left out without data. */
 export function forecastFees(input: OutlookInput): Outlook[] {
   return HORIZON_MINUTES.flatMap((minutes) => {
     const means = meansOver(input.minutes, minutes);
@@ -215,7 +208,6 @@ interface FeeWindow {
   readonly seconds: number;
 }
 
-/** Base fees of consecutive blocks that begin with `from`. `startAt` is the time of the first block. */
 interface FeeSpan {
   readonly from: number;
   readonly fees: readonly bigint[];
@@ -226,11 +218,10 @@ interface FeeSpan {
 const spansOf = createChainCache<FeeSpan>(MAX_FEE_SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
 
 /**
- * The base fees of the last `seconds` before `head`, in one batch of at most nine spans; mostly of one, as finished
- * spans are cached. The histories end one block before the head, whose own fee is taken from `head`: a node may add a
- * block to its fee history a moment after it has given out the header. The newest span may lack MAX_MISSING_BLOCKS.
- * Fee history carries no times: where the window begins inside a span is interpolated from the times of the spans.
- * Throws UpstreamFailed (502) when there is no history, or one of other blocks than asked for.
+ * The base fees of the last `seconds` before `head`, in one batch of at most nine spans; finished ones are cached.
+ * Histories end one block before the head: a node may add a block to them a moment after it gives out the header. Where
+ * the window begins within a span is interpolated, because fee history carries no times. Throws UpstreamFailed (502)
+ * when there is no history, or one of other blocks than asked for.
  */
 export async function readFeeWindow(
   chain: ChainClient,
@@ -263,7 +254,6 @@ function historyCall(from: number, to: number): RpcCall {
   return { method: 'eth_feeHistory', params: [toQuantity(to - from + 1), toQuantity(to), []] };
 }
 
-/** The last block of a span whose fees are read, on a chain of which all blocks up to `newest` are. */
 function lastOf(span: number, newest: number): number {
   return Math.min((span + 1) * MAX_FEE_SPAN - 1, newest);
 }
@@ -281,7 +271,6 @@ function toSpan(span: number, newest: number, [history, first]: readonly RpcOutc
   return { from: oldestBlock, fees, startAt: readHeader(first, span * MAX_FEE_SPAN).at };
 }
 
-/** Keeps the part of the spans that lies within `seconds` before the head, and adds the head. */
 function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindow {
   const since = head.at - seconds;
   const at = Math.max(

@@ -15,24 +15,20 @@ import {
 } from './rpc/wire.ts';
 import { Unconfirmed } from './rpc/witnesses.ts';
 
-/** A block that was named, as the node that answered has it. */
 interface NamedBlock {
   readonly number: number;
   /** Unix seconds. */
   readonly timestamp: bigint;
 }
 
-/** The header of a named block, and the answers at it, in the order of the calls. */
 interface ReadAtBlock {
   readonly block: NamedBlock;
   readonly outcomes: readonly RpcOutcome[];
 }
 
 /**
- * Reads a block's header and calls at that block, all by one request from a provider that has it. `callsAt` gets the
- * block as JSON-RPC names it. `isConfirmed`: each answer counts once two providers gave it about one block hash; one
- * that is not confirmed is an outcome `Unconfirmed`. Null when no provider has the block, and when its header is not
- * confirmed. Rejects as the client's `batch` does, and when the header is refused.
+ * Reads a header and calls at its block by one request. `isConfirmed`: an answer counts once two providers gave it
+ * about one block hash, else it is `Unconfirmed`. Null when nobody has the block, or its header is not confirmed.
  */
 export async function readAtBlock(
   chain: Pick<ChainClient, 'batch'>,

@@ -5,7 +5,6 @@ import { data, type RpcCall, type RpcOptions, type RpcOutcome, readOutcome, toQu
 
 /** One price that the oracle published; `answer` is positive, in 10^-decimals of the quote currency. */
 export interface Round {
-  /** A proxy's round id holds the phase in its upper bits. */
   readonly id: bigint;
   readonly answer: bigint;
   /** Unix seconds. */
@@ -14,7 +13,6 @@ export interface Round {
 
 export type Rounds = readonly [Round, ...Round[]];
 
-/** What an oracle and its token returned at one block. */
 interface OracleReading {
   /** As the oracle reports them; they differ between deployments. */
   readonly decimals: number;
@@ -40,10 +38,8 @@ const MAX_AT = 2n ** 40n;
 const cacheOf = createChainCache<Round>(172_800, 500);
 
 /**
- * Reads a Chainlink-style oracle and the token that it prices, at one block: one batch, and a second one for the past
- * rounds that are not cached. Returns at most `maxRounds` rounds (up to 100). They end before the first round that the
- * oracle does not give, or at the beginning of the phase.
- * Throws UpstreamFailed when there is no newest price, or when the nodes fail.
+ * Reads a Chainlink-style oracle and the token that it prices, at one block. At most `maxRounds` rounds (up to 100):
+ * they end before the first that the oracle does not give. Throws UpstreamFailed without a newest price.
  */
 export async function readOracle(
   chain: ChainClient,
@@ -72,7 +68,6 @@ export async function readOracle(
   };
 }
 
-/** Up to `count` rounds before `latest`, newest first. */
 async function readPast(
   chain: ChainClient,
   oracle: string,

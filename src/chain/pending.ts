@@ -13,10 +13,7 @@ export interface PendingState {
   readonly newest: Header;
 }
 
-/**
- * Reads what a pending transaction waits for, together from one provider; its receipt when it was mined meanwhile.
- * The receipt is asked for last: a nonce that this very transaction used then never seems to be another one's.
- */
+/** By one provider; the receipt, asked for last, when it was mined meanwhile: its nonce then never seems another's. */
 export async function readPendingState(
   chain: ChainClient,
   { hash, from }: Pick<Transaction, 'hash' | 'from'>,
@@ -49,12 +46,11 @@ interface AskedFees {
 }
 
 /**
- * What keeps a transaction out of the next block:
+ * What keeps a transaction out of the next block. Empty where the chain shows nothing:
  * 1. `nonceUsed`: another transaction of the account took its nonce, so it is never mined; nothing else matters then;
  * 2. `nonceGap`: transactions of the account with lower nonces come first;
  * 3. `feeBelowFloor`, else `feeTooLow`: its most per gas is below the chain's lowest fee, or below the next base fee;
  * 4. `balanceTooLow`: the account cannot pay its value and the most that its gas may cost.
- * Empty: nothing that the chain shows.
  */
 export function whatHolds(
   { nonce, gas, value, maxFeePerGas }: Pick<Transaction, 'nonce' | 'gas' | 'value' | 'maxFeePerGas'>,

@@ -55,7 +55,6 @@ const receiptSchema = z.object({
 
 /** What we read of it; amounts in wei. `maxFeePerGas` is the gas price of a transaction that names no maximum. */
 export type Transaction = z.output<typeof transactionSchema>;
-/** An event as its contract wrote it. */
 export type Log = z.output<typeof logSchema>;
 export type Receipt = z.output<typeof receiptSchema>;
 
@@ -92,7 +91,6 @@ export async function readTransaction(
   return { head: Math.max(number, receipt?.blockNumber ?? 0), transaction, receipt };
 }
 
-/** The call that reads a receipt, for use inside a larger batch. */
 export function receiptCall(hash: string): RpcCall {
   return { method: 'eth_getTransactionReceipt', params: [hash] };
 }
@@ -117,10 +115,7 @@ const TOKEN_TRANSFERS: ReadonlySet<string> = new Set(
     .map(([, selector]) => selector),
 );
 
-/**
- * 1. no recipient: deploy; 2. no input: nativeTransfer; 3. a call of one of ERC-20's or EIP-3009's transfer functions:
- * tokenTransfer; 4. else contractCall. The transaction alone decides, so that counting many needs no receipts.
- */
+/** By the transaction alone, so that counting many needs no receipts. Token transfers are ERC-20's and EIP-3009's. */
 export function kindOf({ to, input }: Pick<Transaction, 'to' | 'input'>): TransactionKind {
   if (to == null) return 'deploy';
   if (input === '0x') return 'nativeTransfer';

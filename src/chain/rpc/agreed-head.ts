@@ -11,16 +11,12 @@ import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
 // 1. every few seconds, and whenever the head is asked for, each provider is asked (`askRound`);
 // 2. the agreed head is the second highest, so that no single provider moves it up or down (`agreedOf`);
 // 3. a provider that is far from it is asked after the others until it agrees (`holdBack`).
-// A lone provider is asked when its head is needed; its word counts.
 
 /** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
 export interface Agreed {
   /** How many providers of different hosts are configured. With one, its word alone counts. */
   readonly witnesses: number;
-  /**
-   * The highest block that two providers have reached, read now; a lone provider's own newest block. Rejects with
-   * UpstreamFailed when fewer than two say it, and for a lone provider's block whose time is ahead of our clock.
-   */
+  /** The highest block that two have reached, read now; a lone provider's newest. Rejects with UpstreamFailed. */
   head(options?: RpcOptions): Promise<number>;
   /** The agreed head as it was read last. Null where it is not known, and with a lone provider. */
   lastHead(): number | null;
@@ -47,7 +43,6 @@ interface AgreedHead extends Agreed {
 interface AgreedHeadParts {
   readonly pool: ProviderPool;
   readonly trust: Trust;
-  /** Asks a lone provider. */
   readonly ask: Ask;
   readonly clock: Clock;
   readonly log: ChainLog;
@@ -127,10 +122,7 @@ function once(task: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/**
- * Asks every host that takes a request now, and waits for the quick ones. One whose head is old is asked whatever its
- * allowance: without heads nothing can be confirmed, so cheap reads must not starve them.
- */
+/** Waits for the quick hosts. One with an old head is asked whatever its allowance: cheap reads must not starve it. */
 async function askRound(watched: Watched): Promise<void> {
   const { hosts, heads, pool, clock, ended } = watched;
   const startedMs = clock.nowMs();
@@ -152,7 +144,6 @@ async function askRound(watched: Watched): Promise<void> {
   holdBack(watched, startedMs);
 }
 
-/** Asks one URL of a host after the other until one answers. */
 async function askHead({ pool, heads, clock, ended }: Watched, entries: readonly PooledProvider[]): Promise<void> {
   for (const entry of entries) {
     try {
@@ -198,7 +189,6 @@ function agreedOf(watched: Watched, sinceMs?: number): number | null {
   return second;
 }
 
-/** A host's head, where it said it since then. By default it counts for as long as the host is present. */
 function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs() - PRESENT_MS): number | null {
   const head = heads.get(host);
   return head && head.atMs >= sinceMs ? head.number : null;
@@ -220,7 +210,6 @@ function statusOf(watched: Watched, host: string): ProviderStatus {
   };
 }
 
-/** A provider in a dispute counts for nothing until it has ended. */
 function whyUnconfirmed(watched: Watched): string | null {
   const { hosts, trust } = watched;
   const disputed = trust.notes().filter(({ kind }) => kind === 'disputed');

@@ -1,8 +1,7 @@
 import type { ChainClient } from './client.ts';
 import { METHOD_NOT_FOUND, type RpcCall, type RpcOptions, type RpcOutcome } from './wire.ts';
 
-// Answers that must be true together: `read` throws a Contradiction where they cannot be, and the next provider is
-// asked for the whole batch. Nothing of a refused answer is used.
+// Answers that must be true together: where they cannot be, none is used, and the next provider is asked for all.
 
 /** What an answer contradicts: its expected shape, the request, or another part of itself. */
 export type RefusalReason =
@@ -61,18 +60,15 @@ export function resultOrRefusal(outcome: RpcOutcome | undefined): unknown {
   return outcome !== undefined && 'result' in outcome ? outcome.result : undefined;
 }
 
-/** Whether no provider has the method of this call. */
 export function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
   return outcome !== undefined && 'error' in outcome && outcome.error.code === METHOD_NOT_FOUND;
 }
 
-// Fields are read by hand, because the collector reads thousands of transactions and logs a second during its first
-// fill. A schema library would cost several times as much as parsing the JSON.
+// Read by hand: the first fill reads thousands of logs a second, and a schema library costs several times the JSON.
 
 type Hex = `0x${string}`;
 export type Fields = Readonly<Record<string, unknown>>;
 
-// A word is 32 bytes, an account 20. Data are whole bytes. A quantity has up to 256 bits.
 const WORD = /^0x[0-9a-f]{64}$/;
 const ACCOUNT = /^0x[0-9a-f]{40}$/;
 const DATA = /^0x(?:[0-9a-f]{2})*$/;

@@ -9,20 +9,16 @@ import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import { type Rank, type RpcCall, type RpcOptions, type RpcOutcome, WAIT_MS } from './wire.ts';
 import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts } from './witnesses.ts';
 
-// JSON-RPC over the configured providers. A caller gets an error only when no provider answers, because an error of one
-// would otherwise end a sale. What only counts when two providers say it is asked of two (witnesses.ts).
+// JSON-RPC over the configured providers, because an error of one would end a sale. witnesses.ts asks two of them.
 
 /**
- * The providers are tried in order, each with the time-out, and only after its chain id was checked. The next is asked
- * after a transport error, a time-out, HTTP other than 200, a rate limit, an answer that is not JSON-RPC, or when one
- * lacks the method or the block.
- * `request` throws RpcError for a call that every node would refuse; both it and `batch` throw UpstreamFailed (502)
- * when no provider answers.
- * A provider that limits us is asked within its allowance (`providers.ts`). When that is used up, ranks `admit` and
- * `free` throw Unavailable (503, `chain_busy`) at once. `sale`, `collect` and `offer` throw it after 2 s. `settle` asks
- * every provider after 3 s, allowed or not, and throws it if all refuse.
- * One call may reach several providers. So a raw transaction may be sent more than once, and "already known" may mean
- * that our own first request arrived.
+ * The providers are tried in order, each only after its chain id was checked. The next is asked when one fails, limits
+ * us, or lacks the method or the block.
+ * `request` throws RpcError for a call that every node would refuse. All throw UpstreamFailed (502) when nobody
+ * answers.
+ * Once the allowance (`providers.ts`) is used up and the rank's WAIT_MS are over, all throw Unavailable (503,
+ * `chain_busy`). `settle` asks every provider before it does.
+ * A raw transaction may reach several nodes: "already known" may mean that our own first request arrived.
  */
 export interface ChainClient {
   readonly chainId: number;
@@ -132,7 +128,6 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
   };
 }
 
-/** Asks two providers for what only counts by two, where two hosts are configured; else one after the other. */
 function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses): Ask {
   if (witnesses < 2) return askInOrder;
   return (calls, rpc) =>
@@ -178,16 +173,12 @@ export function ranked(chain: ChainClient, rank: Rank): ChainClient {
   };
 }
 
-/** Values by key, each with the block at which it was read. */
 interface ChainCache<T> {
   get(key: string, block: number): T | undefined;
   set(key: string, block: number, value: T): void;
 }
 
-/**
- * One bounded cache for each client, so that two chains in one process never mix. When it is full, the oldest entry is
- * dropped. An entry is valid for `keepBlocks` blocks; counting age in blocks needs no clock.
- */
+/** One bounded cache a client: two chains in one process never mix. An entry is valid for `keepBlocks` blocks. */
 export function createChainCache<T>(keepBlocks: number, maxEntries: number): (chain: ChainClient) => ChainCache<T> {
   const caches = new WeakMap<ChainClient, ChainCache<T>>();
   return (chain) => {

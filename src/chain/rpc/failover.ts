@@ -25,19 +25,17 @@ export const BEHIND_REPEATS = 2;
 export const BEHIND_MS = 250;
 
 /**
- * Asks one provider after another, each only for the calls that no earlier provider has answered; `fromOneProvider`:
- * for all calls, until one provider has answered them all.
+ * Asks one provider after another for the calls that are still unanswered; `fromOneProvider`: for all calls.
  * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, and every other rank
- *    throws `chain_busy`. A call that only met rate limits starts again here with its unanswered calls;
+ *    throws `chain_busy`. A call that only met rate limits starts again here;
  * 2. an answer that every correct node would give is final;
  * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 4. when a provider fails, all its calls go to the next;
- * 5. when the caller refuses the answers, all of them are dropped, and the next provider is asked for all calls;
- * 6. when no provider is left: if every provider answered and refused the open calls, the last refusal is their result,
- *    but "method not found" only where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
- * 7. when the result of an open call is "request beyond head block", the open calls start again at rule 1, at most
- *    twice: the nodes behind one URL may differ by a block. Ranks that do not wait start only once, and so do callers
- *    that refuse such a result.
+ * 5. when the caller refuses the answers, the next provider is asked for all calls;
+ * 6. when no provider is left: the last refusal is the result where all have answered, but "method not found" only
+ *    where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
+ * 7. calls that are "beyond head block" start again at rule 1, at most twice, where the rank waits: the nodes behind
+ *    one URL may differ by a block.
  */
 export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
   return async (calls, rpc) => {
@@ -103,7 +101,6 @@ async function askAll(
   return unanswered(round, rpc);
 }
 
-/** The providers whose allowance has a free request, in order. With `mustNotFail` the others come after them. */
 function askable(entries: readonly PooledProvider[], mustNotFail: boolean): readonly PooledProvider[] {
   const ready = entries.filter(({ allowance }) => allowance.free() >= 1);
   if (!mustNotFail) return ready;

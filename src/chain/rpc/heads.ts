@@ -1,5 +1,4 @@
-// New heads over a websocket. A head is only a hint: the poll then reads and checks the block itself, so that a dead or
-// lying socket costs nothing but time.
+// New heads over a websocket. A head is only a hint, so a dead or lying socket costs nothing but time.
 
 interface HeadWatchOptions {
   /** ws:// or wss:// endpoints; the first that works is used. May be empty. */
@@ -77,7 +76,6 @@ export function watchHeads({ urls, log, onHead, idleTimeoutMs = IDLE_TIMEOUT_MS 
   };
 }
 
-/** The block number in a `newHeads` notification; null for any other message. */
 function numberOf(text: string): number | null {
   const found = /"number"\s*:\s*"0x([0-9a-fA-F]{1,12})"/.exec(text);
   return text.includes('eth_subscription') && found !== null ? Number.parseInt(found[1] ?? '', 16) : null;
@@ -105,7 +103,6 @@ export function createHeads(urls: readonly string[], log: Pick<ChainLog, 'warn'>
   };
 }
 
-/** The levels of a pino-like logger that the client needs. */
 export interface ChainLog {
   info(fields: Record<string, unknown>, message: string): void;
   warn(fields: Record<string, unknown>, message: string): void;

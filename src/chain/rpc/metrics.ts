@@ -3,10 +3,7 @@ import type { ChainClientOptions, OpenChainClient } from './client.ts';
 
 type RpcCounters = Required<Pick<ChainClientOptions, 'onRequest' | 'onContradiction'>>;
 
-/**
- * Counts requests and contradictions by provider. The label is the host, because the path of a URL may hold a key.
- * Contradictions begin at 0, because Prometheus sees no increase in a sample that has none before it.
- */
+/** Counts by host: a URL's path may hold a key. Contradictions begin at 0: Prometheus sees no increase from nothing. */
 export function countRpc(registry: Registry, rpcUrls: readonly string[]): RpcCounters {
   const [labelNames, registers] = [['provider'], [registry]];
   const requests = new Counter({

@@ -20,7 +20,6 @@ export interface PooledProvider {
   failures: number;
   /** Until then it is asked after the healthy ones. A provider of another chain is not checked again before. */
   heldBackUntilMs: number;
-  /** Whether its head is far from the agreed one. It is then asked after the others. */
   isOffHead: boolean;
   /** Until then it is asked after the others, because no other confirmed its statement. */
   doubtedUntilMs: number;
@@ -51,17 +50,13 @@ interface ChainIdentity {
 
 interface PoolHooks {
   isApart?(host: string): boolean;
-  /** Called for each HTTP request. */
   onRequest?(host: string): void;
 }
 
 /** How long a provider is not asked for a method that it lacks: it costs nothing, and an upgrade is noticed. */
 const LACKING_RETRY_MS = 600_000;
 
-/**
- * Invariant: after a failure, no call reaches a provider before it has reported the wanted chain id again.
- * A failed provider is checked in the background before it is asked first again: no buyer waits for its time-out.
- */
+/** After a failure no call reaches a provider before it has reported our chain id again, asked in the background. */
 export function createProviderPool(
   providers: readonly Provider[],
   wanted: ChainIdentity,
@@ -139,7 +134,6 @@ function newEntry(provider: Provider, clock: Clock): PooledProvider {
   };
 }
 
-/** Notes a failure, and logs it when it changes how the provider is treated. */
 function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: number, log: ChainLog): void {
   // Its allowance says when it may be asked again. A provider at its limit is not failing.
   if (failure.kind === 'rateLimited') return void entry.allowance.refused();
@@ -153,7 +147,6 @@ function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: num
 /** Back-off of a failing provider: doubled with each failure in a row, from 1 s to half a minute. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 30_000;
-/** How often a provider of another chain is checked again. */
 const WRONG_CHAIN_RETRY_MS = 300_000;
 
 /** Counts a failure; false when the provider was held back already, because requests that fail together count once. */
@@ -200,7 +193,6 @@ function resultOf(answer: Answer | undefined, missing: string): unknown {
     : new ProviderFailure('malformed', missing);
 }
 
-/** Healthy providers in the operator's order, then those held back. A failed one whose back-off is over is probed. */
 function ordered(
   entries: readonly PooledProvider[],
   nowMs: number,
@@ -240,7 +232,6 @@ async function untilAborted(task: Promise<void>, signal: AbortSignal | undefined
   }
 }
 
-/** One JSON-RPC endpoint, over its own keep-alive connections. */
 export interface Provider {
   /** Scheme and host. Nothing else of the URL may be published, because the path may hold a key. */
   readonly origin: string;
@@ -325,10 +316,7 @@ async function withinTime<T>(
 
 const RESETS = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/**
- * Repeats a request once when its connection was reset: a healthy server may close an idle one just as we write to it.
- * Safe for every method that we use: reads change nothing, and a raw transaction sent twice is the same transaction.
- */
+/** Repeats a request whose idle connection was reset. That is safe: a raw transaction sent twice is the same one. */
 async function withOneRetry<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task();
@@ -377,14 +365,11 @@ const FEWER = 0.8;
 const MORE = 1.25;
 const QUIET_MS = 2000;
 const SECOND_MS = 1000;
-/** The bucket holds half a second's requests. */
 const BURST_SECONDS = 0.5;
 
 /**
- * A token bucket. Public endpoints publish no limits (Arc's takes about 2 requests a second): refusals teach its rate.
- * - The first refusal sets it to the requests of the last second that were not refused.
- * - A later one, at most one a second, lowers it by a fifth, but not below what was served in the last second.
- * - Two seconds without a refusal raise it by a quarter.
+ * A token bucket. Refusals teach its rate, because public endpoints publish none (Arc's takes about 2 requests a
+ * second): the first sets it to what the last second served, and later ones lower it, but not below that.
  */
 export function createAllowance(clock: Clock): Allowance {
   let rate = Number.POSITIVE_INFINITY;
@@ -432,7 +417,6 @@ export function createAllowance(clock: Clock): Allowance {
       const now = clock.nowMs();
       refusals.push(now);
       [sent, refusals] = [lastSecond(sent, now), lastSecond(refusals, now)];
-      // Refusals within one second change the rate once.
       if (rate === Number.POSITIVE_INFINITY || now - changedMs >= SECOND_MS) [before, changedMs] = [rate, now];
       const borne = sent.length - refusals.length;
       const learned = before === Number.POSITIVE_INFINITY ? Math.max(1, borne) : Math.max(LEAST, borne, before * FEWER);

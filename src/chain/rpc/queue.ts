@@ -15,7 +15,6 @@ export interface RankQueue {
 export const RECHECK_MS = 25;
 const CHAIN_BUSY = 'chain_busy';
 
-/** The requests that wait, by rank; within a rank the longest waiting comes first. */
 type Lines = Readonly<Record<Rank, Set<symbol>>>;
 
 /** Opens the queue of a pool, which needs exactly one. Who does not wait passes those that wait in the same rank. */
@@ -49,17 +48,13 @@ export function createRankQueue(pool: Pick<ProviderPool, 'inOrder'>, clock: Cloc
   };
 }
 
-/** Whether no other comes first: none of a more important rank waits, and none of this rank has waited longer. */
 function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
   const isFirst = RANKS.slice(0, RANKS.indexOf(rank)).every((before) => lines[before].size === 0);
   const [next] = lines[rank];
   return isFirst && (next === waiter || !lines[rank].has(waiter));
 }
 
-/**
- * Whether this rank may send: after it the providers still have what RESERVE keeps for more important ranks.
- * True when there is no provider, so that the caller gets "no provider" and not "busy".
- */
+/** Whether enough stays for more important ranks. True without a provider: the caller is to hear that, not "busy". */
 function isAllowed(entries: readonly PooledProvider[], rank: Rank): boolean {
   let [free, burst, most] = [0, 0, 0];
   for (const { allowance } of entries) {

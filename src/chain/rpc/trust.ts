@@ -11,12 +11,8 @@ import type { ChainLog } from './heads.ts';
 export interface Trust {
   isApart(host: string): boolean;
   notes(): readonly ProviderNote[];
-  /** Sets apart a provider that two others contradict about one block. */
   setApart(question: string, liar: Said, others: Said): void;
-  /**
-   * Notes that providers differ and no third decides. Neither counts for a sale while such a note holds. `again` asks
-   * them and the others once more; it is called at each `refresh` until they agree or a majority decides.
-   */
+  /** Notes that providers differ and no third decides. Each `refresh` calls `again` until a majority decides. */
   dispute(question: string, said: readonly Said[], again: () => Promise<unknown>): void;
   /** Ends a question's disputes: its parties agree. */
   agree(question: string): void;
@@ -33,11 +29,8 @@ export interface Said {
   readonly says: string;
 }
 
-/** What one provider said, beside what others said about the same block. */
 export interface ProviderNote {
-  /** With the port where its URL names one. */
   readonly host: string;
-  /** `apart`: two others contradict it. `disputed`: another one says something else, and no third has decided. */
   readonly kind: 'apart' | 'disputed';
   /** The call, its answer and the other answer, each cut to TEXT_LENGTH. */
   readonly question: string;
@@ -68,10 +61,7 @@ interface State {
 
 /** Set apart for a day: long enough for an operator to see it, and a repaired provider comes back by itself. */
 const APART_MS = 86_400_000;
-/**
- * A dispute counts this long after it was last seen, in milliseconds. It is asked again every few seconds. One that
- * nobody can decide any more (its block is pruned, or the process has ended) must not stop the sales for longer.
- */
+/** A dispute counts this long after it was last seen: one that nobody can decide any more must not stop the sales. */
 const DISPUTED_MS = 60_000;
 /** Disputes that are asked again. A provider that lies about everything is caught by the first. */
 const MOST_OPEN = 20;
@@ -166,7 +156,6 @@ function noteOf(clock: Clock, kind: ProviderNote['kind'], question: string, said
   };
 }
 
-/** Who said what, shortened so that each has its part. */
 function wordsOf(said: readonly Said[]): string {
   return said.map(({ host, about, says }) => `${host} says ${says.slice(0, 100)} of block ${about}`).join('; ');
 }

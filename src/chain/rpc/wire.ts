@@ -8,10 +8,9 @@ import { UpstreamFailed } from '../../errors.ts';
  * Why a request to the chain is made, most important first.
  * - settle: send a settlement, or answer a buyer about one.
  * - sale: simulate a payer's contract, or run a paid handler.
- * - collect: the collector, reconciliation that no buyer waits for, and the evidence of a reverted authorization that
- *   is presented again.
- * - offer: read payers that are not verified yet, in one request for many; or run the handler of an unpaid offer for a
- *   client that has paid lately, or for one of the few new clients that may go first.
+ * - collect: the collector, reconciliation without a waiting buyer, evidence of a reverted authorization shown again.
+ * - offer: read many unverified payers by one request, or run an unpaid offer of a recent payer or of one of few new
+ *   ones.
  * - admit: ask the contract of an unverified payer for a signature, or run the handler of any other unpaid offer.
  * - free: free routes.
  */
@@ -44,19 +43,13 @@ export interface RpcCall {
   readonly params: readonly unknown[];
 }
 
-/**
- * What an answer says for certain. `about` is the hash of its block, or null where the answer names none. Two
- * statements about one block that say different things cannot both be true.
- */
+/** What an answer says for certain; `about` is its block's hash. Two that differ about a block cannot both be true. */
 export interface Statement {
   readonly about: string | null;
   readonly says: string;
 }
 
-/**
- * Reads what one provider's answers say, an entry for each call. Null where an answer says nothing: it is missing or
- * unreadable, or `null` because what was asked for is not there yet.
- */
+/** What one provider's answers say, an entry for each call. Null where one is missing, unreadable or not there yet. */
 export type ReadStatements = (
   outcomes: readonly RpcOutcome[],
   calls: readonly RpcCall[],
@@ -65,20 +58,11 @@ export type ReadStatements = (
 /** `signal` ends the call with its own reason, which counts against no provider. */
 export interface RpcOptions {
   readonly signal?: AbortSignal;
-  /**
-   * Checks the answers to at most 100 calls together. When it returns a reason, the next provider is asked for all of
-   * them. The refused one is held back once another's answers were accepted; when all are refused, none is.
-   */
+  /** Checks at most 100 answers. A reason asks the next for all, and holds this one back once those are accepted. */
   readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
-  /**
-   * All outcomes of a batch of at most 100 calls come from one provider, by one request. Where it refuses one because
-   * it is limited, or lacks the method or the block, the next is asked for all; by default only for what was refused.
-   */
+  /** One provider answers at most 100 calls together. By default the next is asked only for what was refused. */
   readonly fromOneProvider?: boolean;
-  /**
-   * Where two or more providers are configured, an answer counts once two of them gave it (`witnesses.ts`). An answer
-   * that only one gives is the outcome `Unconfirmed`. With one provider its word alone counts.
-   */
+  /** An answer counts once two providers gave it (`witnesses.ts`), else it is `Unconfirmed`. A lone one counts. */
   readonly statements?: ReadStatements;
   /** For calls with `statements` that are asked again and again: the first provider alone, until it says something. */
   readonly isPoll?: boolean;
@@ -128,12 +112,10 @@ export const account = z
   .regex(/^0x[0-9a-fA-F]{40}$/)
   .transform((text) => text.toLowerCase() as `0x${string}`);
 
-/** A block number as JSON-RPC writes it. */
 export function toQuantity(value: number | bigint): `0x${string}` {
   return `0x${value.toString(16)}`;
 }
 
-/** `resultOf`, then `parseAnswer`: the checked answer to one call of a batch. */
 export function readOutcome<S extends z.ZodType>(
   outcome: RpcOutcome | undefined,
   schema: S,
@@ -169,7 +151,6 @@ export class ProviderFailure extends Error {
   }
 }
 
-/** A node's answer to one call, as it came. */
 export type Answer = { readonly result: unknown } | { readonly error: AnswerError };
 
 export interface AnswerError {
@@ -181,10 +162,7 @@ export interface AnswerError {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/**
- * Reads a JSON-RPC 2.0 answer to `ids` (one plain object for one call, an array for more), in the order of `ids`.
- * Throws ProviderFailure when an id is missing, unknown or given twice: the answer may belong to another request.
- */
+/** The answers in the order of `ids`. Throws ProviderFailure for any other id: it may answer another request. */
 export function readAnswers(body: unknown, ids: readonly number[]): Answer[] {
   const list = ids.length === 1 ? [body] : body;
   if (!Array.isArray(list)) throw asBatchRefusal(body);
@@ -229,11 +207,7 @@ export const METHOD_NOT_FOUND = -32601;
 const NOT_HERE = new Set([METHOD_NOT_FOUND, -32001]);
 const LACKS_BLOCK =
   /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
-/**
- * geth and reth: "request beyond head block: requested 22352770, head 22352769". Arc's public endpoint is several
- * nodes, and answers so too. eth_getLogs' "block range extends beyond current head block" is not meant: the logs of a
- * node that leaves out the newest blocks must not take the place of this refusal.
- */
+/** geth, reth. Not eth_getLogs' "extends beyond current head block": logs without the newest must not replace it. */
 const BEYOND_HEAD = /request beyond head block/i;
 
 /**

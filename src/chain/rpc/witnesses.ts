@@ -56,16 +56,13 @@ export class Unconfirmed extends RpcError {
 
 /**
  * Asks providers of different hosts, one after the other, until each call has an answer that two of them gave:
- * 1. Each is asked for all calls by one request. A poll (`isPoll`) ends with the first provider where that says
- *    nothing, because nothing has happened yet.
- * 2. The first two that say the same decide a call. Where two differ, the next ones are asked, and the larger number
- *    decides.
- * 3. A provider that the deciding ones contradict about the same block is set apart. Without a decision the call is
+ * 1. Each is asked for all calls by one request. A poll (`isPoll`) ends where the first says nothing.
+ * 2. The first two that say the same decide a call. Where two differ, more are asked, and the larger number decides.
+ * 3. One that the deciding ones contradict about the same block is set apart. Without a decision the call is
  *    `Unconfirmed`, and where two differ, that is a dispute.
- * 4. A provider whose statement nobody confirms, or that is outvoted, is asked after the others for a while. It may be
- *    ahead, or it may lie.
- * 5. A call about which nobody says anything has the first provider's refusal, or its `null`. Any other result of it is
- *    `Unconfirmed`: a batch may hold an answer that says nothing because another one beside it was unreadable.
+ * 4. One whose statement nobody confirms, or that is outvoted, is asked last for a while: it may be ahead, or lie.
+ * 5. Where nobody says anything, the first one's refusal or `null` counts. Any other result is `Unconfirmed`: it may
+ *    say nothing because another answer of the batch was unreadable.
  * Rejects as `request` does when nobody answers.
  */
 export function createWitnesses(parts: WitnessParts): AskWitnesses {
@@ -90,10 +87,7 @@ export function createWitnesses(parts: WitnessParts): AskWitnesses {
   return ask;
 }
 
-/**
- * Rules 1 and 2. A provider whose allowance is used up comes later. It is asked all the same where two differ, and at
- * the end of a settlement's wait.
- */
+/** Rules 1 and 2. One without allowance comes later. It is asked all the same in a dispute, or by a late settlement. */
 async function askUntilDecided(
   { pool, clock }: WitnessParts,
   question: Question,
@@ -143,7 +137,6 @@ export async function askOne(
   return { entry, outcomes, statements: statements(outcomes, calls) };
 }
 
-/** Returns one provider of each host, in the pool's order. */
 export function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
   const byHost = new Map<string, PooledProvider>();
   for (const entry of entries) if (!byHost.has(entry.provider.host)) byHost.set(entry.provider.host, entry);
