@@ -25,14 +25,10 @@ const LOOK_EVERY_MS = 30_000;
 
 /**
  * The background loop, newest blocks first. Each step does the first of these tasks that has work, mostly by a request:
- * 0. rolls up an hour past the retention;
- * 1. measures where the window begins, once, by the time between blocks;
- * 2. reads base fees by fee history; first, because `/v1/fees` needs nothing else. After a refusal they wait a minute;
- * 3. reads the logs of the window by eth_getLogs, when there are scanners;
+ * 0. rolls up an hour past the retention; 1. measures, once, where the window begins;
+ * 2. reads base fees, because `/v1/fees` needs nothing else; 3. reads the window's logs, when there are scanners;
  * 4. reads new contracts' code: every few seconds while blocks are missing, else at once, so that they have labels;
- * 5. looks again at contracts whose label may have come late, every half minute;
- * 6. reads whole blocks;
- * 7. waits for one poll interval.
+ * 5. looks again at contracts whose label may have come late, every half minute; 6. reads whole blocks.
  */
 export function createBackfill(context: CollectorContext): Backfill {
   const { clock, limits, state, writes, scanners } = context;
@@ -127,13 +123,9 @@ function createSized(
 
 const DAY_SECONDS = 86_400;
 const HOUR_SECONDS = 3600;
-/** How often the collector checks whether an hour is past the retention. */
 const SWEEP_EVERY_MS = 60_000;
 
-/**
- * Task 0 keeps the database bounded: it rolls up raw rows, an hour a step, and deletes old hours. True when more may be
- * due. The present is the time of the newest block stored whole: no wrong clock and no false head deletes anything.
- */
+/** Task 0; true when more may be due. The present is the newest stored block's time: a wrong clock deletes nothing. */
 function createRetention({ clock, limits, lookups, writes }: CollectorContext): () => boolean {
   let lookedMs = Number.NEGATIVE_INFINITY;
   return () => {
@@ -155,7 +147,6 @@ const FIRST_BLOCK = 1;
 /** Assumed when the sample spans no time: the shortest time that timestamps in seconds can show. */
 const UNKNOWN_BLOCK_SECONDS = 1;
 
-/** The past blocks to store: the last hours below the block at which the head loop reads. */
 interface BackfillWindow {
   /** Null until measured. */
   current(kind: CoverageKind): Span | null;
@@ -228,7 +219,6 @@ async function fillFees(context: CollectorContext, missing: Coverage, blocks: nu
   return true;
 }
 
-/** Up to `count` spans of at most `length` blocks, the newest first. */
 function newestSpans(missing: Coverage, length: number, count: number): Span[] {
   const spans: Span[] = [];
   for (const gap of missing.toReversed()) {
@@ -268,10 +258,8 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
 }
 
 /**
- * Task 6: reads the newest missing blocks, and stores them when their hashes fit the stored neighbours. Else:
- * 1. the stored neighbour, and the blocks beyond it, are compared with the chain's;
- * 2. the neighbour is right: the answer was of another chain. It is refused, and the span is read again;
- * 3. the neighbour is wrong: an alarm. The wrong blocks are deleted, so they are missing from now on.
+ * Task 6. Stores blocks whose hashes fit the stored neighbours. Where a neighbour does not fit, it is compared with the
+ * chain's: a right one shows that the answer is of another chain and refused; wrong ones are an alarm, and deleted.
  */
 async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const { fillChain, writes } = context;

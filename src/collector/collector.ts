@@ -31,9 +31,8 @@ import {
 } from './store/facts.ts';
 import { type ChainWrites, createChainWrites, type StoredCoverage } from './store/writes.ts';
 
-// Reads the chain into the database, which must be of the providers' chain. Two loops share one request budget:
-// the head (follow.ts) and past blocks (backfill.ts). Each transaction writes a span's rows and records the
-// span as stored, so that a crash at any moment costs requests and nothing else.
+// Reads the chain into the database, which must be of the providers' chain. Two loops share one request budget: the
+// head (follow.ts) and past blocks (backfill.ts).
 
 interface CollectorOptions {
   readonly chain: ChainClient;
@@ -117,7 +116,6 @@ type Loop = 'head' | 'background';
 
 interface LoopParts {
   readonly loop: Loop;
-  /** Resolves to the milliseconds until the next step. */
   readonly step: () => Promise<number>;
   readonly pause: (ms: number) => Promise<void>;
 }
@@ -282,11 +280,9 @@ interface StoredIdentity {
 const ROUNDS = 3;
 
 /**
- * The check that must pass before anything is stored:
- * 1. the database is empty: chain id and genesis are stored (only the id when the node has pruned the genesis);
- * 2. both are as stored: the check passes;
- * 3. the genesis differs: the provider is refused and the next one is asked; the check passes when one agrees;
- * 4. all differed in all rounds (a test chain was restarted), or the chain id was changed: the database is emptied.
+ * The check that must pass before anything is stored. An empty database takes the providers' chain id and genesis. A
+ * provider of another genesis is refused, and the next is asked. When all differ in all rounds (a test chain was
+ * restarted), or the chain id was changed, the database is emptied.
  */
 function createIdentityCheck(context: CollectorContext): () => Promise<void> {
   const { headChain, facts, writes, log, state } = context;
@@ -339,7 +335,6 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
 
 interface Progress {
   read(coverage: StoredCoverage): CollectorStatus['backfill'];
-  /** Called after each step of the background loop. */
   note(): void;
 }
 
@@ -350,10 +345,8 @@ interface Sample {
 
 /** The rate is measured over this time, so that one slow request does not change the remaining time much. */
 const RATE_OVER_MS = 60_000;
-/** How often the progress of the first fill is logged. */
 const LOG_EVERY_MS = 5000;
 
-/** Measures how fast the number of missing blocks falls. */
 function createProgress(context: CollectorContext, backfill: Backfill): Progress {
   const { clock, log, writes, scanners } = context;
   let samples: Sample[] = [];

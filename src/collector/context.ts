@@ -25,7 +25,6 @@ export interface CollectorContext {
   readonly signal: AbortSignal;
   /** For the head loop, which leaves no reserve. */
   readonly headChain: ChainClient;
-  /** For the background loop, which leaves one request for the head loop. */
   readonly fillChain: ChainClient;
   readonly state: CollectorState;
 }
@@ -39,7 +38,6 @@ export interface SeenHead {
 
 /** What is not in the database. The head loop writes `head`, `next` and the times; both loops write the counters. */
 export interface CollectorState {
-  /** The newest block that a provider reported, in this run or the one before. */
   head: SeenHead | null;
   headAdvancedMs: number | null;
   headCheckedMs: number | null;
@@ -76,7 +74,6 @@ interface DeployedCode {
 }
 
 interface DescribedCode {
-  /** Null when nothing was found. */
   readonly label: string | null;
   /** See `DeployKinds`. */
   readonly kinds: number;
@@ -90,13 +87,10 @@ export interface CollectorLimits {
   readonly backfillHours: number;
   /** How long raw rows are kept before they are rolled up into hours. */
   readonly retentionDays: number;
-  /** How long rolled-up hours are kept. */
   readonly hoursDays: number;
-  /** Blocks with receipts in one batch, which also asks for the head. */
   readonly blocksPerRequest: number;
   readonly feeSpan: number;
   readonly feeSpansPerRequest: number;
-  /** Blocks of one eth_getLogs. */
   readonly logSpan: number;
   /** A larger gap to the head is left to the background loop, so that the newest blocks are read first. */
   readonly jumpBlocks: number;

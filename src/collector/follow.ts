@@ -17,8 +17,7 @@ type Poll = () => Promise<number>;
  * The head loop. Each poll asks, in one request, for the head and the blocks up to the head of the poll before. Then:
  * 1. a head below the known one is refused, so that another provider is asked; after 10 s of refusals it is accepted;
  * 2. when the head has not moved for 5 s, the poll asks for a higher one: a provider that is ahead replaces the other;
- * 3. no block was read yet, the gap is too wide, or the next block lies beyond a false head: reading continues at the
- *    head, and the background loop fills the gap;
+ * 3. at first, after a wide gap or a false head, reading continues at the head, and the background loop fills the gap;
  * 4. blocks that follow the stored ones are stored, a whole span in one transaction;
  * 5. blocks do not follow, or the head differs from the stored block of its number: the chain is compared, backwards:
  *    a. none differs: the answer was of another chain. It is refused, and the blocks are asked for again;

@@ -7,8 +7,7 @@ import { type CollectorContext, type DescribeCode, noteRefused } from './context
 import type { DeployReads } from './store/deploys.ts';
 import { DeployKinds } from './store/rows.ts';
 
-// The code and the label of new contracts: read soon after their creation, and some labels later again, so that no
-// buyer's request has to wait for one.
+// The code and the label of new contracts: read soon, and some again later, so that no buyer's request waits for one.
 
 /** At 24 KiB each, EIP-170's cap, an answer stays below 2.5 MB. */
 const CONTRACTS_PER_REQUEST = 50;
@@ -50,10 +49,7 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
   }
 }
 
-/**
- * The code of each contract, from a provider that has all of them, at the block before the one that the head loop reads
- * next: no stored contract is newer. At `latest`, a node whose head is older would answer that a contract has no code.
- */
+/** At the block before the head loop's next: no stored contract is newer. At `latest` a node behind has no code. */
 async function readCodes(context: CollectorContext, addresses: readonly `0x${string}`[]): Promise<`0x${string}`[]> {
   const { next } = context.state;
   const block = next === null ? 'latest' : toQuantity(next - 1);
@@ -73,10 +69,7 @@ async function readCodes(context: CollectorContext, addresses: readonly `0x${str
 /** Bytes of EIP-1167's minimal proxy. Its target stands in the code, and everywhere else the code says nothing new. */
 const MINIMAL_PROXY_BYTES = 45;
 
-/**
- * Looks again at contracts that are due, at most one request's worth: a proxy's target and a token's symbol may be set
- * after the creation. False when there was nothing to do. After a failure the same contracts are due the next time.
- */
+/** Looks again at contracts that are due: targets and symbols may come late. False without work. Failures stay due. */
 export async function readLateLabels(context: CollectorContext): Promise<boolean> {
   const { fillChain, lookups, writes, describeCode, signal } = context;
   const now = lookups.newestAt();

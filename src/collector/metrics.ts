@@ -6,7 +6,6 @@ import type { ProbeReads } from './store/probes.ts';
 interface CollectorMetricsParts {
   readonly collector: CollectorView;
   readonly reads: ProbeReads;
-  /** Public names of the probed endpoints. */
   readonly endpoints: readonly { readonly name: string }[];
   readonly clock: Clock;
 }

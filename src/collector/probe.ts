@@ -3,8 +3,7 @@ import { type Answer, classifyError, type FailureKind, ProviderFailure, type Rpc
 import type { Clock } from '../lib/clock.ts';
 import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 
-// Asks each RPC endpoint for its newest block, round after round, for what rpc/health says of it. It does not use the
-// chain client, which asks only the best provider.
+// Asks each RPC endpoint for its newest block, for rpc/health. The chain client would ask only the best provider.
 
 interface ProbeOptions {
   readonly rpcUrls: readonly string[];
@@ -22,7 +21,6 @@ interface ProbeOptions {
 interface RpcProbe {
   /** Asks every endpoint once and stores the results. Never rejects. */
   round(): Promise<void>;
-  /** Returns at once. Rounds run until `stop`. */
   start(): void;
   /** Resolves when no round runs any more; then the database may be closed. */
   stop(): Promise<void>;
@@ -31,10 +29,7 @@ interface RpcProbe {
 /** How long probes are kept: rpc/health says how available an endpoint was over a day. */
 const KEEP_MS = 24 * 3_600_000;
 
-/**
- * Costs one HTTP request for each endpoint and round. The first, and each after a failure other than a rate limit, also
- * asks for the chain id, so that an endpoint of another chain is an error and its head is ignored.
- */
+/** One request an endpoint and round. The first, and each after a failure but a limit, asks for the chain id too. */
 export function createProbe(options: ProbeOptions): RpcProbe {
   const { clock, writes, intervalMs, log } = options;
   const names = nameEndpoints(options.rpcUrls);
@@ -147,7 +142,6 @@ function readNumber(answer: Answer): number {
   return Number(result);
 }
 
-/** The endpoint answered with something else than a block number. */
 class ProbeFailure extends Error {
   readonly kind: ProbeError;
   constructor(kind: ProbeError) {

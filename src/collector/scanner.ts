@@ -4,27 +4,21 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from './store/rows.ts';
 
 /**
- * Reads events that the collector passes to it: from block receipts near the head, from eth_getLogs for older blocks.
- * What the collector guarantees:
- * 1. Every block of the retention window is scanned at least once, in spans of any length: ascending by the head loop,
- *    newest span first by the background loop. A block may be scanned again in other spans (it is read in full after
- *    its logs, it was replaced, or `key` changed).
- * 2. `scan` runs inside the write transaction of its span, after the span's `trades` and `token_events` rows were
- *    deleted. So it returns just the rows of the given logs, and the same logs must give the same rows. It may read the
- *    database, and must not write to it.
+ * Reads events of the logs that the collector passes: from receipts near the head, from eth_getLogs for older blocks.
+ * 1. Every block of the retention window is scanned, in spans of any length, newest first below the head. It may be
+ *    scanned again in other spans: when it is read in full after its logs, was replaced, or `key` changed.
+ * 2. `scan` runs in its span's write transaction, after the span's `trades` and `token_events` were deleted. It may
+ *    read the database and not write to it. The same logs must give the same rows.
  * 3. Logs are sorted by block and index, each occurs once, and their blocks are stored in the same transaction.
- * 4. From receipts a scanner gets every log whose first topic one of its filters names, from any address. It must
- *    ignore logs that it does not want.
+ * 4. From receipts come all logs whose first topic a filter names, from any address. A scanner ignores the unwanted
+ *    ones.
  */
 export interface LogScanner {
   /** What the scanner looks for (tokens, contracts). When it changes between starts, old blocks are scanned again. */
   readonly key: string;
   /** Read again before each span. The first topics must not change. Return few: each is one call of a batch. */
   filters(): readonly LogFilter[];
-  /**
-   * Runs before each span's transaction, with the same logs. A scanner reads the chain here (decimals of a new pool);
-   * `chain` waits for the request budget. When `prepare` throws, the span is not stored and is read again.
-   */
+  /** Runs before each span's transaction, and may read the chain. When it throws, the span is read again. */
   prepare?(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
   scan(span: LogSpan): ScanWrites;
 }
@@ -49,10 +43,7 @@ export interface ScanWrites {
   readonly tokenAccounts?: readonly TokenAccountRow[];
   /** Never deleted, and a known pool is not changed. */
   readonly pools?: readonly PoolRow[];
-  /**
-   * The scanner found something (a pool) that no filter named before: blocks from this one up are scanned again. Set it
-   * for new finds only: it costs requests, and a scanner that always sets it never finishes.
-   */
+  /** Scans blocks from here up again, for a find (a pool) that no filter named. Always set, it would never finish. */
   readonly rescanFrom?: number;
 }
 
@@ -77,7 +68,6 @@ export interface WatchList {
 /** Arc's nodes refuse more alternatives of the first topic (-32012, measured). Every position is kept to the limit. */
 const MAX_ALTERNATIVES = 8;
 
-/** Splits the values into parts that fit a filter. */
 export function inParts<T>(values: readonly T[]): T[][] {
   return Array.from({ length: Math.ceil(values.length / MAX_ALTERNATIVES) }, (_, part) =>
     values.slice(part * MAX_ALTERNATIVES, (part + 1) * MAX_ALTERNATIVES),

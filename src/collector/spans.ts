@@ -29,8 +29,7 @@ import type { OperationCost } from './store/costs.ts';
 import type { AccountRow, BlockRow, DeployRow } from './store/rows.ts';
 import type { LogRows } from './store/writes.ts';
 
-// A span of blocks, as both loops take it: its blocks are read and must be a chain, the scanners prepare, and one
-// transaction stores its rows. Where a stored neighbour does not fit, stored blocks are compared with the chain's.
+// A span of blocks, as both loops take it: read, checked to be a chain, prepared by the scanners, and stored at once.
 
 interface CollectedBlock {
   readonly block: FullBlock;
@@ -55,12 +54,7 @@ interface BlocksWanted {
 
 class NoBlockReceipts extends Error {}
 
-/**
- * Reads whole blocks:
- * 1. blocks and their receipts in one batch, as long as some provider has eth_getBlockReceipts;
- * 2. when none has it, the collector notes this, and blocks are read with the logs that the scanners want;
- * 3. then, by batches of a hundred, the receipts of the transactions that create contracts.
- */
+/** With eth_getBlockReceipts as long as a provider has it, else by the scanners' logs and the receipts of creations. */
 export async function readBlocks(
   context: CollectorContext,
   chain: ChainClient,
@@ -156,7 +150,6 @@ const numbersOf = (span: Span | null): number[] =>
 
 const headCalls = ({ minHead }: BlocksWanted): RpcCall[] => (minHead === null ? [] : [headerCall('latest')]);
 
-/** The head; null when it was not asked for. Throws Contradiction when it is below `minHead`. */
 function readHead({ minHead }: BlocksWanted, outcome: RpcOutcome | undefined): LinkedHeader | null {
   if (minHead === null) return null;
   const head = readLinkedHeader(outcome, 'latest');
@@ -245,7 +238,6 @@ interface PreparedScan {
   rescanFrom(): number | null;
 }
 
-/** Runs every scanner's `prepare` before the transaction. */
 export async function prepareScan(context: CollectorContext, chain: ChainClient, span: LogSpan): Promise<PreparedScan> {
   for (const scanner of context.scanners) await scanner.prepare?.(span, chain, context.signal);
   let writes: ScanWrites[] = [];
@@ -340,10 +332,7 @@ export function misfit(context: CollectorContext, first: LinkedHeader, last: Lin
 /** Headers in one request of the search: more than any reorg seen. */
 const STEP = 32;
 
-/**
- * The stored blocks from `from` on, downwards or upwards, that differ from the chain's; null when `from` is right.
- * It stops at a right block, beyond which all are right because hashes chain them, or where nothing is stored.
- */
+/** The stored blocks from `from` on that differ from the chain's. A right one ends it: hashes chain those beyond. */
 export async function findStale(
   context: CollectorContext,
   chain: ChainClient,

@@ -29,11 +29,7 @@ export function createTokenAccountScanner({ tokens, usdc }: Pick<WatchList, 'tok
   };
 }
 
-/**
- * Reads the project token's burns (a mint to a burn address is none) and the distributor's payouts, in the USDC
- * contract's base units. On Arc a native payout has only the system's log, in 18 decimals; one through the contract has
- * both logs and counts once. Without a project token and a distributor the scanner has no filters.
- */
+/** The project token's burns (a mint to a burn address is none) and the distributor's payouts, in USDC's base units. */
 export function createTokenEventScanner(watch: WatchList): LogScanner {
   const { projectToken, distributor, burnAddresses, usdc } = watch;
   const filters: LogFilter[] = [];

@@ -30,8 +30,7 @@ import {
 import type { PoolRow, TradeRow } from './store/rows.ts';
 import type { Beside, Quote, TradeReads } from './store/trades.ts';
 
-// Trades of the watched tokens against USDC: the pools are known or learned, a swap in one of them is a trade, and
-// trades that are dust or outliers do not count towards prices.
+// Trades of the watched tokens against USDC. Their pools are known or learned; dust and outliers do not make prices.
 
 interface TradeScannerParts {
   readonly watch: WatchList;
@@ -92,7 +91,6 @@ export const WINDOW = 21;
 const NEIGHBOURS = 3 * WINDOW;
 const MIN_WINDOW = 3;
 
-/** Filters each token's trades against that token's neighbouring trades. Keeps the order of the rows. */
 function filterByToken(
   rows: readonly TradeRow[],
   { from, to }: LogSpan,
@@ -125,7 +123,6 @@ export interface Candidate extends Quote {
   readonly usdcE9: bigint;
 }
 
-/** Why a trade does not count towards prices; null when it does. */
 type Verdict = 'dust' | 'outlier' | null;
 
 interface FilterRules {
@@ -134,15 +131,12 @@ interface FilterRules {
 }
 
 /**
- * Filters one token's trades of a span, in the chain's order, by these rules:
+ * Filters one token's trades of a span, in the chain's order. `before` and `after` are stored ones, nearest first:
  * 1. a trade of less USDC than the limit is dust;
- * 2. any other is compared with the median price of the 21 trades before it; dust and trades of its own transaction are
- *    left out, and each transaction has one vote; where there are fewer than 21, trades after it are added;
- * 3. with fewer than 3 trades to compare with, a trade counts;
- * 4. a trade is an outlier when its price is above median · (1 + limit) or below median / (1 + limit).
- * Outliers have a vote. Without it a real jump of the price would be refused for ever, and a verdict would depend on
- * the order in which blocks were read. Eleven transactions move the median.
- * `before` and `after` are the stored neighbours, nearest first.
+ * 2. any other is compared with the median of the 21 trades before it, one vote a transaction. Dust and its own
+ *    transaction are left out; trades after it fill up the 21. With fewer than 3 to compare with, a trade counts;
+ * 3. a trade is an outlier when its price is above median · (1 + limit) or below median / (1 + limit).
+ * Outliers have a vote: else a real jump would be refused for ever, and verdicts depend on the order of reading.
  */
 export function filterTrades(
   trades: readonly Candidate[],
@@ -202,10 +196,7 @@ interface PoolBook {
   poolOf(log: ScanLog): KnownPool | undefined;
 }
 
-/**
- * Most v4 pools of one token. Anyone can create any number; the usual ones are asked for at start, so they come first.
- * Each pool takes a place in the filters, and a call has eight places.
- */
+/** Most v4 pools of one token. Anyone can create any number, and each takes one of a filter's eight places. */
 const MAX_V4_POOLS = 16;
 
 /** A list in memory that begins with the pools of the database and of the venues. A pool is never removed. */
@@ -341,10 +332,7 @@ function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
   return filters;
 }
 
-/**
- * The filters of swaps, and of the reserves that a v2 pair writes before each. v4's name the pool id, because all its
- * swaps come from one contract. A kind without a pool yet names the USDC contract, which emits no swaps.
- */
+/** Swaps and v2's reserves before each. v4's name the pool id. A kind without a pool names USDC, which never swaps. */
 function swapFilters(pools: readonly KnownPool[], { venues, usdc }: WatchList): LogFilter[] {
   const filters: LogFilter[] = [];
   const kinds = new Set(venues.map(({ kind }) => kind));

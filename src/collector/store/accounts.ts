@@ -4,13 +4,9 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { createChainFacts, HOUR, hourOf } from './facts.ts';
 import type { AccountRow, TokenAccountRow } from './rows.ts';
 
-// The accounts that were seen: by the hour in transactions, by the token in transfers of watched tokens. A row has the
-// first and the last block; above a bound, one row (`OTHERS`) stands for all further accounts.
+// The accounts that were seen, by hour and by token. Above a bound one row (`OTHERS`) stands for all further accounts.
 
-/**
- * Accounts that are kept. At ten transactions a block, an hour of Arc has 72,000 transactions. A row takes about 40
- * bytes, a full hour less than a megabyte. Without a bound a flood from new accounts would fill the disk.
- */
+/** A row takes about 40 bytes, an hour less than a megabyte. Without bounds a flood of accounts would fill the disk. */
 const LIMITS = { perHour: 20_000, perToken: 50_000 };
 const OTHERS = Buffer.alloc(0);
 
@@ -18,10 +14,7 @@ const OTHERS = Buffer.alloc(0);
 export interface AccountWrites {
   storeHours(rows: readonly AccountRow[]): void;
   storeTokens(rows: readonly TokenAccountRow[]): void;
-  /**
-   * Forgets blocks that are no longer the chain's. An account that was also seen in other blocks of the hour keeps only
-   * one of them, because a row does not say which blocks lie between.
-   */
+  /** Forgets blocks that left the chain. An account keeps one other block: its row does not say which lie between. */
   drop(span: Span): void;
   /** Deletes the hours that ended by `end`, and the accounts of tokens that were last seen before it. */
   prune(end: number): void;
@@ -82,7 +75,6 @@ export function createAccountWrites(db: Sqlite, limits = LIMITS): AccountWrites 
   };
 }
 
-/** One entry for each account of an hour. */
 function byHour(rows: readonly AccountRow[]) {
   const seen = new Map<string, { hour: number; account: Uint8Array; first: number; last: number }>();
   for (const { at, account, block } of rows) {
@@ -94,10 +86,7 @@ function byHour(rows: readonly AccountRow[]) {
   return seen.values();
 }
 
-/**
- * How many more rows a key may have. Rows are counted once and then in memory, because counting reads all of them.
- * After a transaction that was rolled back the memory says too few; never too many.
- */
+/** How many more rows a key may have, counted once. After a rollback the memory says too few, never too many. */
 function createRoom(db: Sqlite, sql: string, limit: number) {
   const count = db.prepare(sql).pluck();
   const left = new Map<string, number>();

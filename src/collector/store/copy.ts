@@ -29,7 +29,6 @@ interface ChainCopyOptions {
   readonly file: string;
   /** A copy of another chain is refused. */
   readonly chainId: number;
-  /** The window whose filled share is reported. */
   readonly backfillHours: number;
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
   readonly lookMs?: number;
@@ -55,10 +54,7 @@ interface Opened {
   readonly status: CollectorStatus;
 }
 
-/**
- * The file is replaced as a whole, by a rename. Data, freshness and version change together, in one turn of the event
- * loop. Throws when the first copy cannot be used; a later one that cannot be used is logged once.
- */
+/** Data, freshness and version change together. Throws when the first copy cannot be used; a later one is logged. */
 export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK_MS }: ChainCopyOptions): ChainCopy {
   let version = 1;
   let current = openUnreplaced();
@@ -134,10 +130,7 @@ function markOf(file: string): string {
   return [dev, ino, size, mtimeNs].join(':');
 }
 
-/**
- * The collector's state when its database was copied. The head counts as checked when the collector last saw it move:
- * so every reported lag grows until a newer copy replaces this one. `version` differs between copies.
- */
+/** The state at the copy. The head counts as checked when it last moved, so that each lag grows until a newer copy. */
 function readCopiedStatus(db: Sqlite, version: number, backfillHours: number): CollectorStatus {
   const facts = createChainFacts(db);
   const lookups = createChainLookups(db);

@@ -2,8 +2,7 @@ import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { hourOf } from './facts.ts';
 
-// What transactions cost, as counts of equal values an hour: gas used and fees paid by kind of operation, and tips.
-// Values have three significant digits, so that an hour is at most some hundred rows.
+// What transactions cost, as counts of equal values an hour, to three significant digits: at most some hundred rows.
 
 /** What a transaction does, as its own fields show it. */
 export type OperationKind = 'deploy' | 'nativeTransfer' | 'tokenTransfer' | 'contractCall';
@@ -97,7 +96,6 @@ export function createCostReads(db: Sqlite): CostReads {
   };
 }
 
-/** A histogram from raw rows of a value and its count. */
 export function histogramOf(rows: unknown[]): Histogram {
   return new Map((rows as [bigint, bigint][]).map(([value, count]) => [value, Number(count)]));
 }

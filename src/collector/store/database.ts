@@ -6,18 +6,12 @@ import { migrate, openNamed, readMigrations, type Sqlite } from '../../lib/sqlit
 // Opens the chain's database: for the process that collects, and a copy of another service's for reading.
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
-/**
- * Pages in memory: the newest hours of `blocks` and its index fit. A read of a whole day took as long with 2 MiB as
- * with 16, because the operating system keeps the file too, and past hours are computed once.
- */
+/** Holds the newest hours of `blocks`. 16 MiB read a day no faster than 2, because the system keeps the file too. */
 const CACHE_KIB = 4 * 1024;
 /** The write-ahead log shrinks to this after a checkpoint; a first fill would leave it much larger for ever. */
 const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
 
-/**
- * Creates and migrates the database as needed. A power cut may lose the newest commits, which can be read again; the
- * file stays consistent. Throws DatabaseFileError, with the path, for a file that cannot be used or is no database.
- */
+/** Creates and migrates it. A power cut may lose the newest commits. Throws DatabaseFileError with the file's path. */
 export function openChainDatabase(file: string): Sqlite {
   return openNamed(file, open);
 }
@@ -37,10 +31,7 @@ function open(file: string): Sqlite {
   return db;
 }
 
-/**
- * Opens a copy read-only; nothing in the file changes. Throws for a copy of another version, which cannot be migrated
- * here, and for a database that a service still writes to.
- */
+/** Opens a copy read-only. Throws for another version, and for a database that a service still writes to. */
 export function openCopiedChain(file: string): Sqlite {
   const db = new Database(file, { readonly: true });
   // A checkpoint that resets the log may block readers for a moment.

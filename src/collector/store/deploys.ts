@@ -4,7 +4,6 @@ import { createChainFacts } from './facts.ts';
 
 // Reads of the contracts that transactions created: pages of them, one by its address, those of the same code.
 
-/** A contract that a transaction created. */
 export interface Deploy {
   readonly address: `0x${string}`;
   readonly deployer: `0x${string}`;
@@ -18,7 +17,6 @@ export interface Deploy {
   readonly label: string | null;
 }
 
-/** A contract with all that is stored of it. */
 export interface DeployDetail extends Deploy {
   /** keccak-256; null until the code was read, and of a contract without code. */
   readonly codeHash: `0x${string}` | null;
@@ -48,7 +46,6 @@ export interface DeployReads {
   deployPage(page: DeployPage): DeployDetail[];
   /** Null when the creation is not stored: it is older than the stored blocks, or another contract's call made it. */
   creationOf(address: `0x${string}`): ContractCreation | null;
-  /** How many stored contracts have this code. */
   countWithCode(codeHash: `0x${string}`): number;
   /** The first block from which on every block was read; null before it. */
   deploysSince(): { readonly block: number; readonly at: number } | null;

@@ -1,16 +1,13 @@
 import { type Coverage, cover, type Span, sizeOf, uncover } from '../../lib/coverage.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
-// What the collector knows of its database and of itself, and how long reads are kept:
-// 1. `createChainFacts`: which blocks are stored, by kind, and the head, as small rows by name;
-// 2. `createChainLookups`: the collector's own reads of its rows;
-// 3. `CollectorStatus`: its state for the rest of the service, and the part that a database shows (`readCollected`);
-// 4. `keptUntilWritten`: a value read once between two writes.
+// What the collector knows of its database and of itself: the stored spans and the head (`createChainFacts`), its own
+// reads (`createChainLookups`), its state for the service (`CollectorStatus`); and how long reads are kept
+// (`keptUntilWritten`).
 
 /** Seconds. Rows are rolled up, counted and kept by the clock hour. */
 export const HOUR = 3600;
 
-/** The first second of the hour of a time. */
 export function hourOf(at: number): number {
   return Math.floor(at / HOUR) * HOUR;
 }
@@ -40,10 +37,8 @@ export interface ChainFacts {
   uncover(kind: StoredKind, span: Span): void;
   head(): StoredHead | null;
   storeHead(head: StoredHead): void;
-  /** The oldest block ever stored whole. */
   first(): number | null;
   noteFirst(block: number): void;
-  /** Whole blocks that were rolled up. */
   rolledUp(): number;
   noteRolledUp(blocks: number): void;
 }
@@ -80,7 +75,6 @@ export function createChainFacts(db: Sqlite): ChainFacts {
   };
 }
 
-/** A contract whose code was not read yet. */
 interface PendingCode {
   readonly block: number;
   readonly transactionHash: Buffer;
@@ -88,7 +82,6 @@ interface PendingCode {
   readonly at: number;
 }
 
-/** A contract whose label may have come since the last look. */
 interface DueLook extends PendingCode {
   readonly codeBytes: number;
   readonly codeHash: Buffer;
@@ -101,7 +94,6 @@ export interface ChainLookups {
   parentOf(block: number): Buffer | null;
   /** The time of the nearest stored block at or below `block`, else of the lowest; null when none is stored. */
   atOf(block: number): number | null;
-  /** Of the newest block read whole. */
   newestAt(): number | null;
   /** Newest first. */
   pendingCode(limit: number): PendingCode[];
@@ -146,11 +138,9 @@ export function createChainLookups(db: Sqlite): ChainLookups {
 
 /** The collector's state, current and free to read. Null before it is known; `Ms` is in Unix milliseconds. */
 export interface CollectorStatus {
-  /** The newest block that a provider reported. */
   readonly head: { readonly number: number; readonly hash: `0x${string}`; readonly at: number } | null;
   /** When the head was seen to move to a higher block. Survives restarts. */
   readonly headAdvancedMs: number | null;
-  /** When a provider last reported its head. */
   readonly headCheckedMs: number | null;
   /** The newest block that is stored whole. */
   readonly collected: { readonly number: number; readonly at: number } | null;
@@ -158,7 +148,6 @@ export interface CollectorStatus {
   readonly firstCollected: number | null;
   /** Blocks stored whole, the rolled-up ones included. */
   readonly blocksCollected: number;
-  /** Mean over the newest blocks. */
   readonly blockTimeSeconds: number | null;
   /** The window of past blocks that a first start fills, in whole blocks. */
   readonly backfill: {
@@ -177,15 +166,12 @@ export interface CollectorStatus {
   readonly fault: string | null;
   /** Since start. */
   readonly counters: {
-    /** HTTP requests to providers. */
     readonly requests: number;
     /** Contradictory answers by reason. Each was refused and asked for again. */
     readonly refused: Readonly<Record<string, number>>;
     /** Parent hashes that did not fit, which deterministic finality rules out: alarms. */
     readonly reorgs: number;
-    /** Blocks replaced because of them. */
     readonly replacedBlocks: number;
-    /** Requests that no provider answered. */
     readonly failures: number;
   };
 }
@@ -229,10 +215,7 @@ export function readCollected(
   };
 }
 
-/**
- * Runs `read` once between two writes. `version` must be of its database, and differ after each write. Callers share
- * the value and must not change it. When `read` throws, nothing is kept.
- */
+/** Reads once between two writes: `version` differs after each. Callers share the value. A failed read is not kept. */
 export function keptUntilWritten<T>(version: () => number, read: () => T): () => T {
   let kept: { readonly version: number; readonly value: T } | null = null;
   return () => {

@@ -9,7 +9,6 @@ import { createChainFacts, HOUR, hourOf, keptUntilWritten } from './facts.ts';
 // 3. by the hour (`createHourReads`). A past hour is computed once and kept while its blocks stay (`createHourMemo`).
 // Times are Unix seconds, fees wei, utilisation is gasUsed / gasLimit, 0 to 1; a span includes `from`, but not `to`.
 
-/** The newest block whose fee is known. */
 export interface LatestFee {
   readonly number: number;
   readonly at: number;
@@ -33,7 +32,6 @@ export interface FeeReads {
   /** Of the newest blocks, oldest first. */
   recentUse(blocks: number): number[];
   baseFees(from: number, to: number): Histogram;
-  /** Null without a row. */
   feeEdges(from: number, to: number): FeeEdges | null;
   /** Of each of the newest blocks that were read whole, newest first. */
   recentTransactions(blocks: number): number[];
@@ -41,7 +39,6 @@ export interface FeeReads {
   minutes(from: number, to: number): MinuteUse[];
 }
 
-/** The first and the last row of a span of time. */
 interface FeeEdges {
   readonly first: number;
   readonly last: number;
@@ -80,7 +77,6 @@ export function createFeeReads(db: Sqlite, version: () => number): FeeReads {
   });
   const wholeHour = createHourMemo(db, (hour) => read(hour, hour + HOUR));
 
-  /** The partial hours at the ends are read from their rows. */
   const partsOf = (from: number, to: number): Part[] =>
     hoursIn(from, to).map(({ hour, ...part }) =>
       part.from === hour && part.to === hour + HOUR ? wholeHour(hour) : read(part.from, part.to),
@@ -104,7 +100,6 @@ export function createFeeReads(db: Sqlite, version: () => number): FeeReads {
   };
 }
 
-/** The clock hours that a span touches, each with its part of the span. */
 function hoursIn(from: number, to: number): { hour: number; from: number; to: number }[] {
   const first = hourOf(from);
   return Array.from({ length: Math.max(Math.ceil((to - first) / HOUR), 0) }, (_, at) => {
@@ -269,10 +264,7 @@ interface Kept<T> {
   readonly value: T;
 }
 
-/**
- * Computes a value from an hour's rows (`hour` is its first second), and keeps it until the rows change, which those of
- * a past hour do only while it is filled. A day of half-second blocks is 172,800 rows, too many for each answer.
- */
+/** Keeps an hour's value until its rows change, which a past hour's do only while filled: a day has 172,800 rows. */
 function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
   const facts = createChainFacts(db);
   const kept = new Map<number, Kept<T>>();
@@ -309,7 +301,6 @@ function isCovered(coverage: Coverage, span: Span): boolean {
   return missingFrom(coverage, span).length === 0;
 }
 
-/** The coverage between the neighbours of an hour, as text. */
 function storedIn({ below, above }: HourFrame, ...kinds: Coverage[]): string {
   const span = { from: below ?? 0, to: above ?? 0 };
   return JSON.stringify(kinds.map((coverage) => missingFrom(coverage, span)));

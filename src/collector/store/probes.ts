@@ -9,7 +9,6 @@ export interface Probe {
   /** Its public name, never its URL, because the path may hold a key. */
   readonly endpoint: string;
   readonly ok: boolean;
-  /** Null when it failed. */
   readonly latencyMs: number | null;
   readonly head: number | null;
   readonly error: ProbeError | null;
@@ -85,10 +84,7 @@ interface TallyRow {
   readonly failedAtMs: number | null;
 }
 
-/**
- * Keeps the counts of past whole hours, whose rows do not change until they are deleted, a day later: a day of one
- * endpoint is some seventeen thousand rows, too many to read for each answer.
- */
+/** Keeps the counts of past whole hours: a day of one endpoint is some seventeen thousand rows, too many an answer. */
 export function createProbeTallies(db: Sqlite): ProbeTallies {
   const count = db.prepare(
     `SELECT count(*) AS probes, coalesce(sum(ok), 0) AS answered, max(CASE WHEN ok = 0 THEN at_ms END) AS failedAtMs

@@ -55,7 +55,6 @@ export interface PoolRow {
 /** What a created contract is, as bits of a number; 0 is neither. */
 export const DeployKinds = { token: 1, proxy: 2 } as const;
 
-/** A created contract; its code is read later. */
 export interface DeployRow {
   readonly block: number;
   readonly at: number;
@@ -76,7 +75,6 @@ export interface TokenAccountRow extends AccountRow {
   readonly token: Uint8Array;
 }
 
-/** A block whose transactions were read. */
 export interface BlockRow {
   readonly number: number;
   readonly at: number;

@@ -61,7 +61,6 @@ export function createTradeReads(db: Sqlite): TradeReads {
   };
 }
 
-/** A pool of a watched token against USDC. */
 export interface CollectedPool extends Pick<PoolRow, 'venue' | 'kind' | 'tokenFirst' | 'usdcDecimals'> {
   readonly emitter: `0x${string}`;
   readonly token: `0x${string}`;
@@ -271,10 +270,8 @@ export interface CostTotals {
 
 /** Counted trades in one pool, and the pool after its newest trade, counted or not. */
 export interface PoolTotals {
-  /** An address, or a v4 pool id. */
   readonly id: `0x${string}`;
   readonly venue: string;
-  /** The contract that executed: the pool, or v4's pool manager. */
   readonly emitter: `0x${string}`;
   readonly trades: number;
   readonly usdcE9: bigint;

@@ -31,7 +31,6 @@ import type {
 interface BlockSpanRows {
   readonly blocks: readonly BlockRow[];
   readonly deploys: readonly DeployRow[];
-  /** Of their transactions, where known. */
   readonly costs?: readonly OperationCost[];
   /** Of their transactions. Without them the span counts as not searched for accounts. */
   readonly accounts?: readonly AccountRow[];
@@ -48,7 +47,6 @@ export interface LogRows {
   readonly tokenAccounts?: readonly TokenAccountRow[];
 }
 
-/** What a look at a created contract found. */
 interface LabelRow {
   readonly block: number;
   readonly transactionHash: Uint8Array;
@@ -59,13 +57,11 @@ interface LabelRow {
   readonly lookAt: number | null;
 }
 
-/** The code of a new contract, and the first look at it. */
 interface CodeRow extends LabelRow {
   readonly codeBytes: number;
   readonly codeHash: Uint8Array | null;
 }
 
-/** The blocks that are stored, by kind. */
 export type StoredCoverage = Readonly<Record<CoverageKind, Coverage>>;
 
 export interface ChainWrites {
@@ -88,9 +84,7 @@ export interface ChainWrites {
   dropHours(before: number): void;
   /** Empties the database for the chain that it now belongs to. */
   reset(): void;
-  /** Commits since start: differs after each write. */
   version(): number;
-  /** Why the last commit failed, such as a full disk. Null after one that succeeded. */
   fault(): string | null;
 }
 
