@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto';
 
 // Time: the clock, seconds and days of it, and ids in its order. Inside the service, times are Unix milliseconds.
 
-/** The source of time, which tests can replace. */
 export interface Clock {
   nowMs(): number;
   /** Resolves after `ms`; rejects with the signal's reason when it aborts first. */
@@ -86,10 +85,7 @@ export function secondsOf(text: unknown): number | null {
 const RANDOM_BYTES = 8;
 const IDS_A_DRAW = 64;
 
-/**
- * Ids that sort by the time they were made (milliseconds, then a counter) and end in random bytes. The process makes
- * them, not a database, so that no id is used twice, after a delete or with a second adapter.
- */
+/** Ids that sort by the time they were made. The process makes them, not a database, so that none is used twice. */
 export function createIds(clock: Clock): () => string {
   const random = createRandomHex();
   let last = 0;

@@ -38,10 +38,7 @@ export function missingFrom(coverage: Coverage, window: Span): Coverage {
   return missing;
 }
 
-/**
- * The share of `window` in the set, from 0 to 1; `ofNothing` for an empty window. Rounded down to a ten-thousandth, so
- * that 1 means complete.
- */
+/** From 0 to 1, rounded down to a ten-thousandth, so that 1 means complete; `ofNothing` for an empty window. */
 export function shareOf(coverage: Coverage, window: Span, ofNothing: 0 | 1): number {
   const size = window.to - window.from + 1;
   const share = size <= 0 ? ofNothing : 1 - sizeOf(missingFrom(coverage, window)) / size;

@@ -7,10 +7,7 @@ interface Budget {
   left: number;
 }
 
-/**
- * The canonical JSON (RFC 8785) of a value; null for what is not plain JSON data. Nothing is dropped, converted or
- * invoked, so values with one text are the same data. Never throws.
- */
+/** The canonical JSON (RFC 8785); null for what is not plain data. Drops, converts, invokes and throws nothing. */
 export function jcs(value: unknown): string | null {
   try {
     return textOf(value, 0, { left: MAX_VALUES });

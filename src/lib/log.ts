@@ -1,9 +1,6 @@
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
 
-/**
- * Fields that no log line may hold, in lower case: proofs of payment, credentials, and RPC URLs, whose paths may hold
- * keys.
- */
+/** Fields that no log line may hold, in lower case: proofs of payment, credentials, RPC URLs (paths hold keys). */
 const SECRET_KEYS = new Set([
   'payment-signature',
   'x-payment',
@@ -28,10 +25,7 @@ const REDACTED = '[redacted]';
 /** Deeper than any object that is logged on purpose. It limits the walk through foreign ones. */
 const MAX_DEPTH = 8;
 
-/**
- * The process log: JSON lines on standard output, secrets replaced at any depth.
- * They are found by name and not by path, because errors of libraries contain requests in unknown shapes.
- */
+/** JSON lines on standard output. Secrets are found by name: libraries' errors hold requests of unknown shape. */
 export function createLogger(level: string, destination?: DestinationStream): Logger {
   const options = {
     level,

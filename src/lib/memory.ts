@@ -2,10 +2,7 @@ import type { Clock } from './clock.ts';
 
 // What a process remembers without growing: maps that drop their oldest key, and one outcome a name.
 
-/**
- * Sets a key as the newest of a map in the order of setting. Beyond `most` keys the oldest is deleted, so that a map
- * whose keys third parties choose is bounded.
- */
+/** Sets a key as the newest. Beyond `most` keys the oldest goes, so that third parties cannot let the map grow. */
 export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
   map.delete(key);
   map.set(key, value);
@@ -22,7 +19,6 @@ export interface Outcome {
   /** Null: none since this process started. */
   readonly okAtMs: number | null;
   readonly failedAtMs: number | null;
-  /** Why it failed last. */
   readonly reason: string | null;
 }
 

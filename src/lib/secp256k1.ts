@@ -9,18 +9,14 @@ const HALF_ORDER = Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501d
 
 const hasher = await createKeccak(256);
 
-/**
- * Keccak-256 in WebAssembly: each payment needs several hashes, and the relayer hashes its large transactions twice. In
- * JavaScript one of 120 KB blocks the event loop for 8 ms (0.5 ms here).
- */
+/** In WebAssembly: in JavaScript a relayer's transaction of 120 KB blocks the event loop for 8 ms (0.5 ms here). */
 export function keccak256(bytes: Uint8Array): Uint8Array {
   return hasher.init().update(bytes).digest('binary');
 }
 
 /**
- * The address that signed a 32-byte digest by 65 bytes `r ‖ s ‖ v`; null for v outside 27/28, a high s or an impossible
- * point. FiatToken's ECRecover refuses exactly these, so a signature accepted here can settle.
- * Native, because recovery in JavaScript blocks the event loop for milliseconds (0.1 ms here).
+ * The address that signed a 32-byte digest by `r ‖ s ‖ v`; null for v outside 27/28, a high s or an impossible point,
+ * as FiatToken's ECRecover refuses them. Native: JavaScript blocks the event loop for milliseconds (0.1 ms here).
  */
 export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8Array | null {
   if (signature.length !== 65) return null;
@@ -35,10 +31,7 @@ export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8
   }
 }
 
-/**
- * The compressed key (33 bytes) that signed a 32-byte digest by 64 bytes `r ‖ s` and recovery id 0 to 3, or null. A
- * high s is accepted: who needs a unique form must check s.
- */
+/** The compressed key that signed a 32-byte digest by `r ‖ s` and recovery id 0 to 3, or null. A high s is accepted. */
 export function recoverPublicKey(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array | null {
   try {
     return secp256k1.ecdsaRecover(signature, recovery, digest, true);
@@ -75,10 +68,7 @@ export function addressOf(privateKey: Uint8Array): `0x${string}` {
   return bytesToHex(keccak256(key.subarray(1)).subarray(12));
 }
 
-/**
- * Whether the letter case of an address (0x and 40 hex digits) may stand: all letters in one case, or EIP-55's
- * checksum. A wrong checksum shows a mistyped digit (https://eips.ethereum.org/EIPS/eip-55).
- */
+/** Whether all letters are in one case, or fit EIP-55's checksum: a wrong one shows a mistyped digit. */
 export function hasFittingCase(address: string): boolean {
   const digits = address.slice(2);
   const lower = digits.toLowerCase();

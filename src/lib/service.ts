@@ -3,7 +3,6 @@ import { z } from 'zod';
 
 // What documents, answers and requests say of the service: its chain, its version, and the source of an answer.
 
-/** The chain as people know it. */
 export interface NamedChain {
   readonly name: string;
   /** Whether its coins are worth nothing. */

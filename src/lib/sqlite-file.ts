@@ -59,10 +59,7 @@ export function readMigrations(directory: string, first = 1): readonly Migration
   });
 }
 
-/**
- * Applies the steps that this database lacks, each in one transaction. Throws for a database of a newer program, whose
- * rows may mean something else, and for one that lacks a part of its own version, because no step would add it.
- */
+/** Applies the missing steps, each in one transaction. Throws for a newer program's database, and an incomplete one. */
 export function migrate(db: Database.Database, migrations: readonly Migration[]): void {
   const done = Number(db.pragma('user_version', { simple: true }));
   const newest = migrations.at(-1)?.version ?? 0;
@@ -86,10 +83,7 @@ export function migrate(db: Database.Database, migrations: readonly Migration[])
   }
 }
 
-/**
- * The columns, as `table.column`, that these steps make and the database lacks. The version counts the newest step
- * alone: a program from between two merges could write it without an older step.
- */
+/** As `table.column`. The version counts the newest step alone: a program between two merges may lack an older one. */
 function lackingColumns(db: Database.Database, steps: readonly Migration[]): string[] {
   const found = columnsOf(db);
   return [...columnsMadeBy(steps.map(({ sql }) => sql))].filter((column) => !found.has(column));

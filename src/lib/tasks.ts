@@ -8,10 +8,7 @@ interface Flight<T> {
   waiters: number;
 }
 
-/**
- * Runs one task for all callers that ask for a key at once. When it fails, it fails for all. A caller's abort does not
- * touch the others: the task is aborted when the last caller has aborted.
- */
+/** Runs one task for all callers of a key at once; its failure is for all. It is aborted when the last caller has. */
 export function createSingleFlight<T, K = string>() {
   const flights = new Map<K, Flight<T>>();
 
@@ -45,10 +42,7 @@ export function createSingleFlight<T, K = string>() {
   };
 }
 
-/**
- * Shares a costly reading: callers get the result or the failure of one that is under way, or that began within
- * `keptMs`. So it is made at most once in that time, and never twice at once.
- */
+/** Callers share a reading, or its failure, that is under way or began within `keptMs`: never made twice at once. */
 export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly result: Promise<T>; readonly startedMs: number; isUnderWay: boolean } | null = null;
 
@@ -117,7 +111,6 @@ export async function allTried(parts: readonly unknown[]): Promise<void> {
   if (failed) throw failed.reason;
 }
 
-/** Rounds of upkeep. A call never rejects. */
 interface Rounds {
   (): Promise<void>;
   /** Resolves when no round runs. */
@@ -126,11 +119,7 @@ interface Rounds {
   isFailing(): boolean;
 }
 
-/**
- * Wraps `work` so that it never runs twice at once: a call during a round waits for that round. Only the first of
- * several failed rounds is logged, and the next that succeeds: rounds come every few seconds, and a fault may last for
- * hours.
- */
+/** Never runs `work` twice at once. Of failures in a row only the first is logged: a fault may last for hours. */
 export function createRounds(
   work: () => Promise<unknown> | undefined,
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void },

@@ -1,5 +1,4 @@
-// Amounts as exact decimal text, and exact decimal arithmetic. Money is never a float, so that a buyer can compute the
-// exact on-chain amount from the text.
+// Amounts as exact decimal text and arithmetic, never floats: buyers compute the on-chain amount from the text.
 
 /** Of the chain's native currency: on Arc that is USDC with 18 decimals (its ERC-20 contract has 6). */
 export const NATIVE_DECIMALS = 18;
@@ -66,10 +65,7 @@ export function multiply(a: Decimal, b: Decimal): Decimal {
   return { digits: a.digits * b.digits, scale: a.scale + b.scale };
 }
 
-/**
- * The quotient rounded half up, once, to at least `decimals` places and `significant` digits, whichever is finer.
- * Throws RangeError for a zero `divisor`, which the reader of a rate must refuse before.
- */
+/** Rounded half up, once, to `decimals` places or `significant` digits, the finer one. Throws RangeError for zero. */
 export function divide(
   dividend: Decimal,
   divisor: Decimal,

@@ -48,10 +48,7 @@ const READ_AT_MOST = 20_000;
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 const MARKUP = /<\/?[a-zA-Z!?][^<>]*>/g;
 
-/**
- * A text as one line of at most `max` UTF-16 units; empty for a value that is none. Markup is removed as a whole and no
- * angle bracket remains, so that the line cannot become HTML where it is shown.
- */
+/** One line of at most `max` UTF-16 units; empty for no text. No angle bracket remains, so it cannot become HTML. */
 export function plainText(value: unknown, max: number): string {
   if (typeof value !== 'string') return '';
   const line = value

@@ -18,10 +18,7 @@ const NUMERIC = /^(\d+|0x[0-9a-f]*)$/;
 /** RFC 6761, 6762, 7686, 8375, 9476 and ICANN's `internal`: names that the public DNS never answers for. */
 const SPECIAL_USE = /(^|\.)(localhost|local|internal|onion|test|invalid|alt|home\.arpa)$/;
 
-/**
- * A host name in its one ASCII form (lower case, IDN as A-labels, no trailing dot), or why it is invalid.
- * Names become parts of outgoing requests, so only those under a public top-level domain are accepted.
- */
+/** In its one ASCII form, or why it is invalid. Only under public top-level domains: it goes into requests. */
 export function parseHostName(text: string): { name: string } | { fault: string } {
   if (text === '' || NOT_IN_NAMES.test(text))
     return { fault: 'a host name such as example.com, without scheme or path' };
@@ -43,11 +40,7 @@ export function pathAndQuery(target: string): string | null {
   return start < 0 ? null : target.slice(start);
 }
 
-/**
- * The part of a host name that is registered with a registry; null when there is none (`co.uk` itself). Only the ICANN
- * section of the Public Suffix List counts (https://publicsuffix.org, with the library): to the registry that we ask,
- * names of the private section, such as `github.io`, are ordinary. An unlisted top-level domain is a suffix.
- */
+/** The registered part; null (`co.uk`). Of the Public Suffix List only the ICANN section counts, not `github.io`. */
 export function registrableDomain(hostName: string): string | null {
   return getDomain(hostName, { allowPrivateDomains: false });
 }

@@ -2,34 +2,24 @@ import type { Clock } from '../clock.ts';
 import { keysOf, siteKey } from './client.ts';
 import { WINDOW_MS } from './windows.ts';
 
-// Shares of something limited, so that a few clients cannot lock out the others:
-// 1. a stock, of which a client holds no more than is left for all others;
-// 2. turns in a number of places, round robin among those who wait;
-// 3. events of a minute, which are a stock that is refilled;
-// 4. the fair choice among waiting items.
+// Shares of something limited, so that a few clients cannot lock out the others: a stock, of which a client holds no
+// more than is left for all others; turns, round robin; events of a minute; and the fair choice among waiting items.
 
 /** A limited stock that clients share, such as places in a queue or bytes of a store. */
 export interface FairStock {
-  /**
-   * Takes an amount, or returns false when the client would hold more than is left for all others.
-   * `spared`: a part of the rest that this client may not take, as a reserve for others.
-   */
+  /** False when the client would hold more than is left for all others. It may not take the `spared` part. */
   take(client: string, amount?: number, spared?: number): boolean;
-  /** Gives back what was taken. */
   give(client: string, amount?: number): void;
   /** The part that no client holds. */
   free(): number;
-  /** What a client holds. */
   held(client: string): number;
-  /** Gives back everything. */
   clear(): void;
 }
 
 /**
- * Shares a stock so that every new client finds something: a client gets more only while it holds no more than is left.
- * One greedy client gets half, n of them get 1/(n+1) each, and as much is left for the next (dynamic thresholds:
- * Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1). It holds for an IPv6 client's
- * /64 and /48. The total may change: what is held then stays, and no more is given until it fits again.
+ * A client gets more only while it holds no more than is left: one greedy client gets half, n of them 1/(n+1) each
+ * (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998, with alpha = 1). It holds
+ * for an IPv6 /64 and its /48. When the total falls, what is held stays.
  */
 export function createFairStock(total: number | (() => number)): FairStock {
   const size = typeof total === 'number' ? () => total : total;
@@ -68,11 +58,9 @@ export function createFairStock(total: number | (() => number)): FairStock {
 }
 
 interface TurnLimits {
-  /** Tasks that run at the same time. */
   readonly running: number;
   /** Tasks of all clients that wait for a place. */
   readonly waiting: number;
-  /** Tasks of one client that wait. */
   readonly waitingPerClient: number;
   /** Of the running and the waiting places, those for tasks with `drawsOnReserve`; by default none. */
   readonly reserved?: { readonly running: number; readonly waiting: number };
@@ -88,9 +76,8 @@ export class TurnRefused extends Error {
 
 export interface ClientTurns {
   /**
-   * Runs a task when a place is free for its client, and settles as the task does. Rejects at once with TurnRefused
-   * when it may not wait, and with the signal's reason when that aborts first; it is then not run. A running task must
-   * watch the signal itself. With `drawsOnReserve` it may use a reserved place.
+   * Settles as the task does. Rejects with TurnRefused when it may not wait, and with the signal's reason when that
+   * aborts before; a running task must watch it. With `drawsOnReserve` it may use a reserved place.
    */
   run<T>(client: string, signal: AbortSignal, task: () => Promise<T>, drawsOnReserve?: boolean): Promise<T>;
 }
@@ -103,11 +90,7 @@ interface Waiter {
 
 const NO_RESERVE = { running: 0, waiting: 0 };
 
-/**
- * Serves clients round robin:
- * 1. running and waiting places are fair stocks, so the next client finds one at once;
- * 2. when all places are taken, waiting clients are served one task each; all clients of an IPv6 /48 count as one.
- */
+/** Serves clients round robin. Running and waiting places are fair stocks; all clients of an IPv6 /48 count as one. */
 export function createClientTurns(limits: TurnLimits): ClientTurns {
   const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;
   const places = createFairStock(running);
@@ -119,7 +102,6 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
     waitingPlaces.give(client);
   }
 
-  /** Starts every waiter that may have a place now. */
   function startNext(): void {
     const next = () => lines.find((client, { spared }) => places.take(client, 1, spared));
     for (let turn = next(); turn; turn = next()) {
@@ -128,7 +110,6 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
     }
   }
 
-  /** Resolves when a place was taken for the client. */
   async function waitForPlace(client: string, signal: AbortSignal, spared: typeof reserved): Promise<void> {
     if (waitingPlaces.held(client) >= waitingPerClient || !waitingPlaces.take(client, 1, spared.waiting))
       throw new TurnRefused();
@@ -190,7 +171,6 @@ function createLines() {
       if (wasServed || clients.size === 0) sites.delete(site);
       if (clients.size > 0) sites.set(site, clients);
     },
-    /** The first waiter that `letsIn` accepts; null without one. */
     find(letsIn: (client: string, waiter: Waiter) => boolean): { client: string; waiter: Waiter } | null {
       for (const clients of sites.values()) {
         for (const [client, [waiter]] of clients) if (waiter && letsIn(client, waiter)) return { client, waiter };
@@ -206,9 +186,8 @@ interface FairMinute {
 }
 
 /**
- * Allows at most `total` events a minute, as a fair stock that is refilled when the minute ends. The minute is one for
- * all clients, and begins with the first event after the last one. A client, or an IPv6 /48, gets at most `most`: else
- * each could take half of the rest, and the eighth would find none. The counts are in memory and lost at a restart.
+ * A fair stock of `total` events, refilled when the minute ends, which its first event began. A client, or an IPv6 /48,
+ * gets at most `most`: else each could take half of the rest, and the eighth would find none. Lost at a restart.
  */
 export function createFairMinute(total: number, clock: Clock, most = total): FairMinute {
   const stock = createFairStock(total);
@@ -227,10 +206,7 @@ export function createFairMinute(total: number, clock: Clock, most = total): Fai
   };
 }
 
-/**
- * The first `most` of `waiting`, which is in the order of arrival: one item of each site in a round, sites in the order
- * of their oldest item, and the networks of a site likewise. Many waiting items get a client no more turns than one.
- */
+/** The first `most`: one item of each site in a round, oldest first, of its networks likewise. Many win no turns. */
 export function takeFairly<T>(waiting: readonly T[], most: number, clientOf: (one: T) => string): T[] {
   if (waiting.length <= most) return [...waiting];
   const siteOf = (one: T): string => siteKey(clientOf(one)) ?? clientOf(one);

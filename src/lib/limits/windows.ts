@@ -24,13 +24,11 @@ export interface Counted {
 
 /** Counts events of clients, each in its own minute, which begins with the first. */
 export interface MinuteWindows {
-  /** Counts one more. */
   count(client: string): Counted;
   /** Takes back a counted event that did not happen. Does nothing when its minute has ended. */
   takeBack(client: string): void;
 }
 
-/** Windows that can also be read. */
 export interface ReadableWindows extends MinuteWindows {
   /** The count as it is: 0, with 0 seconds, when the minute has ended or nothing was counted. */
   read(client: string): Counted;
@@ -93,11 +91,9 @@ export interface Standing {
   readonly limit: number;
   /** How many more calls fit; below 0 when this one did not. */
   readonly left: number;
-  /** Whole seconds until the count begins anew. */
   readonly resetSeconds: number;
 }
 
-/** Opens both windows of a name. */
 export function openClientWindows<W>(open: (name: string) => W, name: string): ClientWindows<W> {
   return { clients: open(name), sites: open(`${name} of sites`) };
 }
@@ -131,7 +127,6 @@ function nearer(own: Standing, site: Standing): Standing {
   return site.left < own.left || (isAlike && site.resetSeconds > own.resetSeconds) ? site : own;
 }
 
-/** One of the limits under which an event counts. */
 export interface Take {
   readonly windows: ReadableWindows;
   readonly key: string;
@@ -153,10 +148,7 @@ export function clientTakes(
   return site === null ? [own] : [own, { windows: sites, key: site, limit: limit * CLIENTS_PER_SITE, refusal }];
 }
 
-/**
- * Counts one event under all limits, and returns what takes it back because it did not happen.
- * Throws the refusal of the first limit that is reached; then nothing is counted.
- */
+/** Counts one event under all limits; the result takes it back. Throws the first refusal; then nothing is counted. */
 export function takeAll(takes: readonly Take[]): () => void {
   for (const { windows, key, limit, refusal } of takes) {
     const { count, resetSeconds } = windows.read(key);
