@@ -5,10 +5,7 @@ import type { Membership } from './membership.ts';
 
 const NO_LEADER = 'no instance settles just now';
 
-/**
- * The link from other instances to the leader: they ask for settlements by notifications, and read the leader's last
- * report.
- */
+/** Links other instances to the leader: they ask for settlements by notifications, and read its last report. */
 export function createSettlingLink(
   membership: Pick<Membership, 'reported'>,
   notifications: Notifications,
@@ -57,10 +54,7 @@ const shape = z.object({
 
 const NOTHING: ReportedStatus = { unavailable: null, codeRefused: null, payers: [] };
 
-/**
- * The leader's report as text in the ledger. Instances of the previous version read it too, so it also has the members
- * of the two rails that they know.
- */
+/** The leader's report as text. The previous version reads it too, so it has the members of the two rails it knows. */
 export function reportText({ status, probes }: SettlingReport): string {
   const { unavailable, codeRefused, payers } = status['usdc-exact'] ?? NOTHING;
   const gatewayUnavailable = status['usdc-gateway']?.unavailable ?? null;

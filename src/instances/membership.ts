@@ -2,14 +2,10 @@ import type { Clock } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
 import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/instances.ts';
 
-/** How often a heartbeat goes to the ledger. */
 const HEARTBEAT_MS = 1000;
 /** A leader whose last heartbeat is older may be replaced. */
 const LEASE_MS = 6000;
-/**
- * So much before its lease ends the leader steps down. Two lead at once only when clocks run at different speeds, or a
- * process was paused.
- */
+/** So much before its lease ends the leader steps down: two lead only with unequal clocks, or after a pause. */
 const MARGIN_MS = 1500;
 /** After so long without an answer of the ledger, the leader's last report does not count. */
 const HEARTBEAT_TIMEOUT_MS = 5000;
@@ -18,12 +14,8 @@ const ANSWER_MS = 2000;
 /** Heartbeats at the start. The ledger was opened before: without an answer it is busy rather than away. */
 const FIRST_HEARTBEATS = 5;
 
-/** The additional work of the instance that leads. */
 export interface Leading {
-  /**
-   * Begins to lead. The ledger checks the fencing token before each broadcast. After a rejection `stepDown` is called,
-   * and `lead` is tried again.
-   */
+  /** The ledger checks the token before each broadcast. After a rejection come `stepDown` and `lead` again. */
   lead(fencingToken: number): Promise<void>;
   /** Ends leading at once. The next leader takes over open payments. */
   stepDown(): void;
@@ -40,7 +32,6 @@ interface MembershipOptions {
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** This instance among those that share a ledger. */
 export interface Membership {
   /** Whether this instance leads now, within its lease. */
   leads(): boolean;
@@ -55,11 +46,10 @@ export interface Membership {
 
 /**
  * Sends this instance's heartbeats, and lets one instance lead.
- * 1. A heartbeat a second marks the instance as living, and takes or renews the lease where it can. The lease counts
- *    from before it was sent.
+ * 1. A heartbeat a second marks the instance as living, and takes or renews the lease, counted from before it was sent.
  * 2. Who gets the lease begins to lead with its fencing token. A leader that cannot renew it in time steps down.
- * 3. The leader takes over the open payments of dead instances and deletes their rows, while heartbeats go on. A leader
- *    that was paused may act for a moment more. The ledger then refuses its fencing token.
+ * 3. The leader takes over dead instances' open payments and deletes their rows. When a paused leader acts for a moment
+ *    more, the ledger refuses its fencing token.
  */
 export function createMembership({ store, bootId, clock, log }: MembershipOptions): Membership {
   const ended = new AbortController();
@@ -118,7 +108,6 @@ export function createMembership({ store, bootId, clock, log }: MembershipOption
   };
 }
 
-/** The lease after the last heartbeat. */
 function createLease(store: InstancesStore, bootId: string, clock: Clock) {
   let standing: Standing | null = null;
   let heardMs = Number.NEGATIVE_INFINITY;
@@ -169,7 +158,6 @@ function createTerm(log: MembershipOptions['log']) {
   };
 }
 
-/** Takes over the open payments of dead instances, one call at a time. */
 function createTakeOver(store: InstancesStore, log: MembershipOptions['log']) {
   let running: Promise<void> | null = null;
 

@@ -35,10 +35,7 @@ interface Bought {
 /** The service cannot be reached under its public URL. */
 class Unreachable extends Error {}
 
-/**
- * Buys with the official x402 client, like any buyer. It signs only for the given asset and seller, at most the listed
- * price, and follows no redirect: a public URL that leads to a third party must cost the wallet nothing.
- */
+/** Signs only for the given asset and seller, and follows no redirect: a wrong public URL must not cost the wallet. */
 export function createStockBuyer({ privateKey, network, asset, seller }: BuyerTerms) {
   const account = privateKeyToAccount(privateKey);
 
@@ -115,10 +112,7 @@ const receipt = z
   .nullable();
 type Receipt = NonNullable<z.output<typeof receipt>>;
 
-/**
- * Reads the wallet's state from the chain. Every figure belongs to a named block: providers differ in height, so two
- * answers without a number prove nothing together. A provider that is behind is asked again until the signal aborts.
- */
+/** Every figure is of a named block, as providers differ in height. One that is behind is asked until the abort. */
 export function createWalletReads({ chain, usdc, wallet, seller, clock }: WalletReadsOptions) {
   async function persist<T>(read: () => Promise<T | null>, signal: AbortSignal): Promise<T> {
     for (;;) {

@@ -32,10 +32,7 @@ interface SelfTest {
   run(signal: AbortSignal): Promise<void>;
   /** Returns at once; the first run follows in some seconds. Call it when the service listens. */
   start(): void;
-  /**
-   * Aborts the current run and returns when none runs. Call it before the service stops listening: else a run would
-   * report the stop as a fault.
-   */
+  /** Aborts the current run. Call it before the service stops listening: else the run would report a fault. */
   stop(): Promise<void>;
 }
 
@@ -47,11 +44,7 @@ const RUN_MS = 30_000;
 const FIRST_MS = 5000;
 const KEEP_MS = 30 * 86_400_000;
 
-/**
- * Makes the self-test: the service's own wallet buys its own endpoint through the public URL and the gate, like any
- * buyer. Null without a wallet. Rejects when the endpoint is not for sale. The client is loaded only with a wallet,
- * because it is a tenth of a start's work.
- */
+/** Null without a wallet: then the client, a tenth of a start, is not loaded. Rejects when the path is not for sale. */
 export async function createSelfTest(options: SelfTestOptions): Promise<SelfTest | null> {
   const { config, chain, store, catalogue, clock, log, onRun, mayRun = () => true, random = Math.random } = options;
   const { network, seller, publicOrigin, selfTest } = config;
@@ -110,11 +103,8 @@ interface PricedCall {
 interface RunOptions {
   readonly buyer: StockBuyer;
   readonly reads: WalletReads;
-  /** The call that is bought. */
   readonly paid: PricedCall;
-  /** Answers 500 after its payment was verified, and must not be charged. */
   readonly failing: PricedCall;
-  /** Of a whole run. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
@@ -209,7 +199,6 @@ interface ScheduleOptions {
   /** Must not reject, and returns soon after the signal aborts. */
   readonly task: (signal: AbortSignal) => Promise<void>;
   readonly clock: Clock;
-  /** From the start to the first run. */
   readonly firstMs: number;
   /** Between the beginnings of two runs, on average. */
   readonly intervalMs: number;
@@ -220,10 +209,7 @@ interface ScheduleOptions {
 /** How much an interval may differ from the configured one, either way. */
 const JITTER = 0.05;
 
-/**
- * Runs a task shortly after the start and then at every interval, one run at a time; after a longer run the next
- * follows at once. Intervals vary by 5 %, so that runs do not stay on the full hour, when most timers fire.
- */
+/** One run at a time; after a longer one the next follows at once. Varied by 5 %: most timers fire on the full hour. */
 export function createSchedule({ task, clock, firstMs, intervalMs, random }: ScheduleOptions) {
   const ended = new AbortController();
   let running: Promise<void> | null = null;
@@ -239,11 +225,9 @@ export function createSchedule({ task, clock, firstMs, intervalMs, random }: Sch
   }
 
   return {
-    /** Returns at once. A second call changes nothing. */
     start(): void {
       running ??= loop();
     },
-    /** Aborts the current run and returns when none runs. May be called at any time, and twice. */
     async stop(): Promise<void> {
       ended.abort(new Error('the self-test stops'));
       await running;
@@ -251,10 +235,7 @@ export function createSchedule({ task, clock, firstMs, intervalMs, random }: Sch
   };
 }
 
-/**
- * Counts how runs ended, for an alert: `selftest_runs_total{ok}`. Both counts begin at 0, because Prometheus sees no
- * increase in a sample that has none before it.
- */
+/** `selftest_runs_total{ok}`, for an alert. Both counts begin at 0: Prometheus sees no increase from nothing. */
 export function countSelfTests(registry: Registry): (isOk: boolean) => void {
   const runs = new Counter({
     name: 'selftest_runs_total',
