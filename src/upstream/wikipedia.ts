@@ -73,10 +73,7 @@ const ARTICLE = {
 /** The namespace of articles; talk, user and help pages are not sold. */
 const ARTICLES = 0;
 
-/**
- * Wikipedia through its REST and action APIs. `origin` holds `{lang}` where the edition's name goes. Search asks the
- * REST API, then the action API. Summaries come from the REST API, texts and meanings from the action API.
- */
+/** `origin` holds `{lang}`. Search and summaries ask the REST API, texts, meanings, second searches the action API. */
 export function createWiki(upstream: Upstream, origin: string): Wiki {
   const at = (lang: string, path: string) => `${origin.replace('{lang}', lang)}${path}`;
   const get = <T>(url: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
@@ -208,7 +205,6 @@ function createMeanings(upstream: Upstream, action: (lang: string, params: Recor
   };
 }
 
-/** True, or in format version 1 an empty string. */
 function isSet(flag: boolean | string | undefined): boolean {
   return flag !== undefined && flag !== false;
 }
@@ -337,10 +333,7 @@ const linksSchema = z
     'no answer to the query',
   );
 
-/**
- * Subdomains of wikipedia.org open for reading and writing (dblists of operations/mediawiki-config, 2026-08-21). An
- * allow-list, because the value becomes part of a host name.
- */
+/** Subdomains of wikipedia.org (dblists of operations/mediawiki-config, 2026-08-21). They go into host names. */
 const OPEN = `
   ab ace ady af als alt am ami an ang ann anp ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bbc
   bcl bdr be be-tarask bew bg bh bi bjn blk bm bn bo bol bpy br bs btm bug bxr ca cbk-zam cdo ce ceb ch chr chy ckb co
@@ -356,5 +349,4 @@ const OPEN = `
   zh-min-nan zh-yue zu
 `;
 
-/** Language editions that can be asked for. */
 export const WIKI_EDITIONS: ReadonlySet<string> = new Set(OPEN.trim().split(/\s+/));

@@ -34,7 +34,6 @@ interface UpstreamResponse {
   readonly retrievedAtMs: number;
 }
 
-/** Parsed data with the time of reading, for `source.retrievedAt`. */
 export interface Dated<T> {
   readonly data: T;
   readonly retrievedAtMs: number;
@@ -92,7 +91,6 @@ interface UpstreamsDeps {
   readonly dial?: DialOptions;
 }
 
-/** `close` ends all connections, so running calls fail. */
 export interface Upstreams {
   open(options: UpstreamOptions): Upstream;
   /** The newest success and failure of each source that was opened. Answers from a cache do not count. */
@@ -135,10 +133,8 @@ export function createUpstreams(deps: UpstreamsDeps): Upstreams {
 type Parts = Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'> & { readonly outcomes: Outcomes };
 
 /**
- * One upstream. A call goes through these steps; the first that answers ends it:
- * 1. A fresh answer from the cache, or the same request under way.
- * 2. A place in the queue, the breaker, and the exchange with its one retry. One deadline covers all of it.
- * 3. After a failure, 429 or 5xx: a stale answer from the cache, where one is allowed.
+ * A call ends with the first of: a fresh answer from the cache, or of the same request under way; the exchange, within
+ * the queue, the breaker and one deadline; after a failure, 429 or 5xx, a stale answer from the cache.
  */
 function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upstream {
   const { clock, log, outcomes } = deps;
@@ -263,13 +259,9 @@ const FAILURES = 10;
 const REST_MS = 5000;
 /** The longest pause that a server can set with Retry-After, so that no server stops a route for long. */
 const MAX_REST_MS = 60_000;
-/** Remembered origins; the oldest is dropped first. */
 const MAX_ORIGINS = 1000;
 
-/**
- * Leaves an origin alone after ten consecutive failures, or for its Retry-After. Then one call at a time goes through
- * until one succeeds. By origin, because one dead RDAP registry says nothing about the others.
- */
+/** Leaves an origin alone after ten failures in a row, or for its Retry-After. Then one probe at a time passes. */
 function createBreaker(clock: Clock) {
   const states = new Map<string, { failures: number; restUntilMs: number }>();
 
@@ -308,7 +300,6 @@ const MAX_BYTES = 32 * 1024 * 1024;
 /** One large answer must not push out all others. */
 const MAX_ENTRY_BYTES = MAX_BYTES / 4;
 
-/** Answers by request, bounded in number and bytes. The oldest is dropped first. */
 function createResponseCache(options: CacheOptions, clock: Clock) {
   const entries = new Map<string, UpstreamResponse>();
   let bytes = 0;

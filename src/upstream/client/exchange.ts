@@ -26,7 +26,6 @@ export interface Opened {
   readonly headers: Record<string, string>;
   /** Reads the whole body, decoded. Throws ExchangeFailed when it is larger than `maxBytes` or broken. */
   read(maxBytes: number): Promise<Buffer>;
-  /** Drops the body unread; closes the connection. */
   discard(): void;
 }
 

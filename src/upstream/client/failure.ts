@@ -4,10 +4,7 @@ import { orAborted } from '../../lib/tasks.ts';
 /** The step at which an exchange failed. Only before a status is it certain that the server has not begun to answer. */
 type FailedAt = 'connecting' | 'answering' | 'reading';
 
-/**
- * Why an exchange gave no usable answer. The message may be published: no address, path or library's message is in it.
- * It is no UpstreamFailed: only the caller knows the upstream's name and whether the call may be repeated.
- */
+/** Its message may be published: no address or path is in it. The caller knows the upstream's name, and may repeat. */
 export class ExchangeFailed extends Error {
   readonly at: FailedAt;
   /** Our side may be the cause, such as a silent resolver. Then nothing is known about the server. */
@@ -115,10 +112,7 @@ export async function withinDeadline<T>(
   }
 }
 
-/**
- * The first attempt that succeeds, in order. Only named failures lead to the next one; an abort or a bug is thrown.
- * When all fail, one UpstreamFailed names each failure.
- */
+/** The first attempt that succeeds. Only an AppError from 500 on leads to the next. UpstreamFailed names them all. */
 export async function firstToAnswer<T>(what: string, attempts: readonly (() => Promise<T>)[]): Promise<T> {
   const failures: string[] = [];
   for (const attempt of attempts) {

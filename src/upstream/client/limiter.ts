@@ -70,10 +70,7 @@ export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
   };
 }
 
-/**
- * Requests a minute to one host, for all payers together (0 is off); throws TooMany (429). Failed calls are not
- * charged: without this an attacker could flood a host through us for free.
- */
+/** A host's requests a minute, for all payers (0 is off); throws TooMany (429). Else failed calls flood it for free. */
 export function createHostLimit(perMinute: number, clock: Clock): (host: string) => void {
   const windows = createMinuteWindows(clock);
   return (host) => {

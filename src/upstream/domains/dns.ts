@@ -17,7 +17,6 @@ interface DnsAnswer {
   readonly exists: boolean | null;
   /** True when every answer, or proof of absence, was signed and validated. */
   readonly validated: boolean;
-  /** One list for each type that was asked. */
   readonly records: { readonly [T in DnsType]?: readonly (DnsFields[T] & { ttl: number })[] };
   /** The CNAME chain from the asked name, in order. */
   readonly aliases: readonly { name: string; target: string; ttl: number }[];
@@ -58,10 +57,7 @@ interface Resolver {
   readonly upstream: Upstream;
 }
 
-/**
- * DNS over HTTPS. The first resolver that answers for all of the types gives the whole answer, so that it names one
- * source. Its JSON form is used, because a buyer can read that when checking an answer at the origin.
- */
+/** The first resolver that answers for all types gives the whole answer. Its JSON form a buyer can read too. */
 export function createDns(resolvers: readonly Resolver[]): Dns {
   return {
     lookup: (name, types, signal) =>
@@ -93,7 +89,6 @@ type Answer = z.output<typeof answerSchema>;
 /** The media type to ask Cloudflare for; otherwise it answers in the wire format. */
 const DNS_JSON = 'application/dns-json';
 
-/** RFC 1035's response codes that are answers. */
 const NOERROR = 0;
 const SERVFAIL = 2;
 const NXDOMAIN = 3;

@@ -25,7 +25,6 @@ interface Registration {
   readonly status: string[] | null;
   readonly nameServers: string[] | null;
   readonly dnssecSigned: boolean | null;
-  /** URL of the registry's terms of use. */
   readonly termsUrl: string | null;
 }
 
@@ -34,12 +33,7 @@ export interface Rdap {
   domain(domain: string, signal?: AbortSignal): Promise<RdapAnswer | null>;
 }
 
-/**
- * What a domain's registry says of it, over RDAP:
- * 1. IANA's list names the registry's server. It is read once a day; a shipped copy stands in for it.
- * 2. That server is asked. The registrar is not: its record would add only latency and personal data.
- * 3. The record is read. A record of another name is refused.
- */
+/** A domain's registry, over RDAP. Registrars are not asked: their records would add only latency and personal data. */
 export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
   return {
     async domain(domain, signal) {
@@ -62,7 +56,6 @@ export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
 
 interface RdapServer {
   readonly url: string;
-  /** Whether IANA's list names it. */
   readonly vouched: boolean;
 }
 
@@ -229,13 +222,9 @@ function termsOf({ notices = [] }: RdapDomain): string | null {
   return href ?? null;
 }
 
-/** Base URL by top-level domain. */
 type ServersByTld = ReadonlyMap<string, string>;
 
-/**
- * IANA's bootstrap file (https://data.iana.org/rdap/dns.json) of 2025-11-06: its country codes and most used generic
- * names; each takes the place of `{tld}`. Not complete, as it serves only until the file itself has been read.
- */
+/** A part of IANA's file (https://data.iana.org/rdap/dns.json) of 2025-11-06, until the file itself has been read. */
 export const SHIPPED_SERVERS: ServersByTld = invert({
   'https://rdap.verisign.com/{tld}/v1/': 'com net',
   'https://rdap.publicinterestregistry.org/rdap/': 'org',
@@ -286,10 +275,7 @@ export const SHIPPED_SERVERS: ServersByTld = invert({
   'https://rdap.y.net.ye/': 'ye',
 });
 
-/**
- * Registries that are not in IANA's file (lists of the whoisit project, 2026-01, and of case/rdap-cctld-ts, 2025-11).
- * They may no longer be responsible, so "no such name" from them proves nothing.
- */
+/** Not in IANA's file (whoisit, 2026-01; case/rdap-cctld-ts, 2025-11): "no such name" from them proves nothing. */
 export const UNLISTED_SERVERS: ServersByTld = invert({
   'https://rdap.identitydigital.services/rdap/': 'ac ag bz io lc me mn pr sc sh vc',
   'https://rdap.centralnic.com/{tld}/': 'bh gl',

@@ -41,10 +41,7 @@ export interface TlsFacts {
   readonly validTo: number | null;
 }
 
-/**
- * Connects to a URL's host, or throws `url_not_public`. All of its addresses must be public. One is dialled, as a
- * literal: a name that changes its answer (DNS rebinding) does not help. No byte is sent to an unauthorized server.
- */
+/** Throws `url_not_public` unless all addresses are public. One is dialled as a literal, against DNS rebinding. */
 export async function dial(url: URL, options: DialOptions, signal: AbortSignal): Promise<Dialled> {
   const started = performance.now();
   const { addresses, port, looked } = await locate(url, options, signal);
@@ -205,14 +202,12 @@ export interface Hop {
 }
 
 export interface Reached {
-  /** The hop that failed. */
   readonly url: string;
   /** The step during which it failed; null when it failed between two hops. */
   readonly phase: Phase | null;
   /** Milliseconds of that hop's steps, the last one until the failure; null for one not reached or not needed. */
   readonly phaseMs: Readonly<Record<Phase, number | null>>;
   readonly hops: readonly Hop[];
-  /** Since the first look-up, redirects included. */
   readonly totalMs: number;
   readonly tls: TlsFacts | null;
   /** OpenSSL's name of the certificate's fault; null when there is none, or when it was not seen. */

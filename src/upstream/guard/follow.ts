@@ -13,10 +13,7 @@ import { hostOf } from './guard.ts';
 /** A browser follows 20. Real servers of data and pages need two or three. */
 export const MAX_REDIRECTS = 5;
 
-/**
- * Follows an upstream's redirects, for GET and HEAD. The operator has chosen the first origin. Any other one passes the
- * guard, never from https to http, and gets no credentials.
- */
+/** For GET and HEAD. Any origin but the first passes the guard, never from https to http, and gets no credentials. */
 export async function followRedirects(
   dispatcher: Dispatcher,
   guard: DialOptions,
@@ -173,7 +170,6 @@ export interface ThirdPartyOptions {
   readonly timeoutMs: number;
 }
 
-/** The last hop's answer. Its body is not read yet. */
 export interface ThirdPartyAnswer {
   readonly url: URL;
   readonly status: number;
@@ -184,10 +180,7 @@ export interface ThirdPartyAnswer {
   read(maxBytes: number): Promise<Buffer>;
 }
 
-/**
- * Sends a request to a third party's server, without cookies, referrer and credentials. Closes the connection when
- * `use` has settled. Throws what `checkUrl` and the guard throw, NotFound for an unknown host, or ExchangeFailed.
- */
+/** Without cookies, referrer or credentials. Throws as `checkUrl` and the guard do, NotFound, ExchangeFailed. */
 export function askThirdParty<T>(
   request: ThirdPartyRequest,
   { dial, userAgent, timeoutMs }: ThirdPartyOptions,

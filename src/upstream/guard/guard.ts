@@ -10,10 +10,7 @@ import { ExchangeFailed } from '../client/failure.ts';
 const NOT_PUBLIC = 'only a host on the public internet';
 const NONE: ReadonlySet<string> = new Set();
 
-/**
- * Throws `url_not_public` unless a URL is http(s) on the default port, without credentials, for a public address or a
- * name that may be public. The URL is parsed, so every spelling of an address has become the one that is dialled.
- */
+/** Throws `url_not_public` unless a URL is http(s), on the default port, without credentials, and for a public host. */
 export function requirePublicUrl(url: URL, ownHosts: ReadonlySet<string> = NONE): void {
   if (url.protocol !== 'http:' && url.protocol !== 'https:') throw urlNotPublic('only http and https URLs');
   if (url.username !== '' || url.password !== '') throw urlNotPublic('a URL without user name and password');
@@ -62,10 +59,7 @@ function isPublicName(host: string): boolean {
   return !PRIVATE_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
 }
 
-/**
- * Where a third party's URL must not lead: all of https://www.iana.org/assignments/iana-ipv4-special-registry (what is
- * "globally reachable" too, as it holds no web pages), multicast, and Azure's platform address, which looks public.
- */
+/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and Azure's address, which looks public. */
 const CLOSED_V4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -86,8 +80,7 @@ const CLOSED_V4 = [
   // Multicast (RFC 5771), then the reserved range with the broadcast address.
   '224.0.0.0/4',
   '240.0.0.0/4',
-  // Azure's platform services, for every virtual machine
-  // (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
+  // https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
   '168.63.129.16/32',
 ];
 
@@ -140,10 +133,7 @@ const ROOT_MS = 1000;
 /** Resolves a host name to all its addresses, IPv4 first, because not every machine can reach IPv6. */
 export type Resolve = (host: string, signal: AbortSignal) => Promise<string[]>;
 
-/**
- * Asks the machine's name servers directly. `getaddrinfo` runs in the four threads that Node also uses for files and
- * compression, so a third party's silent name server could stall the whole service.
- */
+/** Asks name servers directly: with `getaddrinfo` a silent one could stall the four threads that Node has for files. */
 export function createResolve(servers?: readonly string[]): Resolve {
   const resolver = new Resolver({ timeout: QUERY_MS, tries: TRIES });
   const ofRoot = new Resolver({ timeout: ROOT_MS, tries: 1 });
@@ -162,10 +152,7 @@ export function createResolve(servers?: readonly string[]): Resolve {
   };
 }
 
-/**
- * Whether the name servers know no name at all: without a network one may deny every name, but the root exists wherever
- * DNS is reached. A server that refuses, fails or drops this question says nothing of other names.
- */
+/** Whether the servers know no name at all. Without a network one may deny every name, but never the root. */
 async function lacksTheRoot(resolver: Resolver): Promise<boolean> {
   return resolver.resolveNs('.').then(() => false, isAbsent);
 }

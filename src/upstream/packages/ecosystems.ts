@@ -47,7 +47,6 @@ function numbersOf(text: string): bigint[] | null {
 /** npm's own limit. Only Maven and Go allow longer names, and none is in use. */
 const MAX_NAME = 214;
 
-/** `normalise` turns the spellings of a name into the registry's own. */
 function plainName(form: RegExp, normalise = (name: string) => name) {
   return (text: string): string | null => (text.length <= MAX_NAME && form.test(text) ? normalise(text) : null);
 }

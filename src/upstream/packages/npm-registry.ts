@@ -18,10 +18,7 @@ export async function registryUrl(override: string | null): Promise<string> {
   return registryFetch.pickRegistry('npm', override === null ? {} : { registry: override }).replace(/\/+$/, '');
 }
 
-/**
- * Requests an npm registry through npm's own client, within our limits. A compressed answer is refused: the library
- * would decompress it without a limit. It follows 20 redirects, and reads an error's whole body, up to the deadline.
- */
+/** Through npm's own client. A compressed answer is refused, because the client would decompress it without a limit. */
 export const registryTransport: Transport = async (sent, maxBytes, signal) => {
   const control = new AbortController();
   const within = AbortSignal.any([signal, control.signal]);

@@ -54,10 +54,7 @@ interface NpmDeps {
 /** Packuments that are known to be too large. A few hundred packages are as large. */
 const MAX_REMEMBERED = 1000;
 
-/**
- * Reads the full packument, because only it has the time of publishing; of one that is larger than the cap the latest
- * version's manifest, and deps.dev's time.
- */
+/** Reads the full packument, for the time of publishing. Of a larger one the latest manifest, and deps.dev's time. */
 export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm {
   const read = async <T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
     registry.jsonDated({ url: `${await registryUrl()}/${path}`, ...(signal && { signal }) }, schema);
@@ -233,7 +230,6 @@ const distSchema = z.object({
     .catch(null),
 });
 
-/** In all its forms since 2010. */
 export function readDist(dist: unknown): NpmDist {
   const read = distSchema.safeParse(typeof dist === 'object' && dist !== null ? dist : {}).data;
   const attested = read?.attestations;

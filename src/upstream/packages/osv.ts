@@ -56,12 +56,7 @@ interface AffectedRange {
 /** OSV ends a page after 1000 records or 20 s (https://google.github.io/osv.dev/post-v1-query/). None has 1000. */
 const MAX_PAGES = 10;
 
-/**
- * The vulnerabilities of a package, by OSV.dev's query API.
- * 1. All pages of the answer are read, or the call fails: a part of the advisories would look complete.
- * 2. Withdrawn records are left out. Records of one vulnerability, from several databases, become one advisory.
- * 3. Each advisory states its severity, the versions that fix it and the versions that it affects.
- */
+/** By OSV.dev's query API. All pages are read, or the call fails: a part of the advisories would look complete. */
 export function createOsv(upstream: Upstream, baseUrl: string): Osv {
   async function readPages(query: Record<string, unknown>, signal?: AbortSignal) {
     const records: OsvRecord[] = [];
@@ -105,10 +100,7 @@ const affected = z.object({
   versions: z.array(z.string()).catch([]),
   severity: z.array(severity).default([]),
 });
-/**
- * The fields that we read (https://ossf.github.io/osv-schema/, 1.7.5). Times are parsed later and `database_specific`
- * is not checked, so that one odd record does not hide the other advisories.
- */
+/** https://ossf.github.io/osv-schema/, 1.7.5. Times are parsed later, so that an odd record hides no others. */
 export const recordSchema = z.object({
   id: z.string(),
   aliases: z.array(z.string()).default([]),
@@ -138,7 +130,6 @@ function isEmpty(page: Record<string, unknown>): boolean {
 /** Listed versions of an advisory. Some records list thousands, and have ranges beside them. */
 export const MAX_VERSIONS = 200;
 
-/** Newest first. */
 export function readAdvisories(records: readonly OsvRecord[], asked: OsvQuestion): Advisory[] {
   const flaws = mergeByAlias(records.filter(({ withdrawn }) => !withdrawn));
   return flaws
@@ -155,10 +146,7 @@ export interface Flaw<T> {
   readonly records: readonly T[];
 }
 
-/**
- * GitHub, PyPA, Go and RustSec each publish a record of one vulnerability. Those that share a name are merged, directly
- * or through others (https://ossf.github.io/osv-schema/#aliases-field: aliases are symmetric and transitive).
- */
+/** Merges records that share a name, also through others (https://ossf.github.io/osv-schema/#aliases-field). */
 export function mergeByAlias<T extends Pick<Advisory, 'id' | 'aliases'>>(records: readonly T[]): Flaw<T>[] {
   const groups = new Map<string, Set<T>>();
   for (const record of records) {
@@ -259,10 +247,7 @@ const { Cvss3P0, Cvss3P1, Cvss4P0 } = cvss;
 /** Longer than any valid vector. The library's time grows with the text. */
 const MAX_VECTOR = 400;
 
-/**
- * Of a CVSS v3 or v4.0 vector; null when it is invalid or lacks a base metric. v3 gives the base score, v4 its one
- * score, with threat and environment where the vector states them, as at OSV.
- */
+/** Of a CVSS v3 or v4.0 vector; null when it is invalid or incomplete. v4 counts threat and environment, as at OSV. */
 export function scoreVector(vector: string): number | null {
   if (vector.length > MAX_VECTOR) return null;
   try {

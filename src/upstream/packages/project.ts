@@ -68,7 +68,6 @@ export function projectUrls(stated: Iterable<readonly [label: string, url: unkno
 const SHORTHAND = /^(github:|gitlab:|bitbucket:)?([\w.-]+\/[\w.-]+)$/;
 const HOSTS: Record<string, string> = { 'gitlab:': 'gitlab.com', 'bitbucket:': 'bitbucket.org' };
 
-/** npm's `repository` as a web page, or null. */
 export function repositoryPage(value: unknown): string | null {
   if (typeof value !== 'string') return null;
   const short = SHORTHAND.exec(value.trim());

@@ -190,10 +190,7 @@ export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFil
 
 const NAME = /^([A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?/;
 
-/**
- * Reads a `Requires-Dist` line in today's spelling (`a>=1; extra == "x"`) or the old one (`a (>=1) ; extra == 'x'`),
- * else null. Any account can upload a line, so its time is linear; existing parsers take a third of a millisecond.
- */
+/** A `Requires-Dist` line in today's or the old spelling, else null. Takes linear time: any account can upload one. */
 export function parseRequirement(line: string): Requirement | null {
   const text = line.trim();
   const named = NAME.exec(text);
@@ -277,7 +274,6 @@ export type FindPypiProvenance = (
   signal?: AbortSignal,
 ) => Promise<PypiProvenance | null>;
 
-/** Who PyPI attests to have published a file (PEP 740). */
 interface PypiProvenance {
   readonly filename: string;
   readonly publishers: readonly {

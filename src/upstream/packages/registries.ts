@@ -49,10 +49,7 @@ const depsDevEntry = z
   .union([z.object({ versionKey: key }), z.object({ packageKey: key })])
   .transform((entry) => ('versionKey' in entry ? entry.versionKey.name : entry.packageKey.name));
 
-/**
- * Whether a package exists: OSV answers an unknown name as it answers a clean one. Asks npm, PyPI, NuGet or Packagist
- * itself. For the others, and when npm or PyPI fails, asks deps.dev, which learns of a new version only after a while.
- */
+/** OSV answers unknown names like clean ones. Packages are looked up in their registry, or at deps.dev, which lags. */
 export function createFindListing(deps: RegistriesDeps): FindListing {
   const nuget = createNugetListing(deps.nuget, deps.nugetUrl);
 
@@ -127,10 +124,7 @@ const SERIAL = 'x-pypi-last-serial';
 
 const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ info }) => info.name);
 
-/**
- * Reads only the head of PyPI's document, which lists every file of every release, up to some megabytes. A host that
- * does not answer as PyPI does, such as a mirror, is asked for all of it.
- */
+/** Reads the head of PyPI's document, which has some megabytes. A host unlike PyPI (a mirror) is asked for all. */
 function createPypiListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
     const release = version === null ? '' : `/${encodeURIComponent(version)}`;
@@ -170,10 +164,7 @@ const versionsSchema = z.object({ versions: z.array(z.string()).min(1) }).transf
 /** A manifest is a few kilobytes, and its id stands at its beginning. */
 const ID = /<id>\s*([\w.-]{1,100})\s*<\/id>/;
 
-/**
- * NuGet's package content (https://learn.microsoft.com/nuget/api/package-base-address-resource). Letter case is ignored
- * there, but advisories are filed under the author's spelling: without its manifest a package would look clean.
- */
+/** Case is ignored, but advisories are filed under the author's spelling: without its manifest any looks clean. */
 function createNugetListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
     const id = name.toLowerCase();

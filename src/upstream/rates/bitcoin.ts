@@ -37,10 +37,9 @@ const REST_SECONDS = 5;
 const BOUNDS = { timeoutMs: 3000, maxBytes: 64 * 1024, concurrency: 1, retries: 0 } as const;
 
 /**
- * The BTC/USD rate. When a caller asks and the last rate is older than 60 s:
- * 1. Three exchanges are read in parallel; concurrent callers share the reading.
- * 2. A price that is implausible, or of another time, does not count.
- * 3. Three prices give their median, two that agree their mean. Else there is no rate: an older one never prices.
+ * The BTC/USD rate, read when the last is older than 60 s: three exchanges in parallel, shared by concurrent callers. A
+ * price that is implausible, or of another time, does not count. Without agreement there is no rate: an older one never
+ * prices.
  */
 export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): WatchedRates {
   const tickers = EXCHANGES.map(({ name, key, read }) => {
@@ -89,7 +88,6 @@ export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): Wa
   };
 }
 
-/** One exchange's price, or the reason why it does not count. Rethrows what is no AppError. */
 async function attempt({ name, read }: { name: string; read(): Promise<BtcTicker> }) {
   try {
     return { name, ...(await read()) };
@@ -109,10 +107,7 @@ function unavailable(reasons: readonly string[]): Unavailable {
 /** How far two prices may be apart, in percent of the lower one. */
 const AGREE_PERCENT = 2n;
 
-/**
- * The median of three rates, which tolerates a wrong one, or the mean of two within 2 %. Else null: of two that differ,
- * it is unknown which one is wrong.
- */
+/** The median of three rates, or the mean of two within 2 %. Else null: of two that differ, one is wrong, but which? */
 export function agreedRate(rates: readonly string[]): string | null {
   const [low, middle, high] = inOrder(rates);
   if (low === undefined || middle === undefined) return null;
@@ -130,7 +125,6 @@ function inOrder(rates: readonly string[]): Decimal[] {
   return aligned.sort((a, b) => (a.digits < b.digits ? -1 : Number(a.digits > b.digits)));
 }
 
-/** The last trade of BTC/USD at one exchange. */
 interface BtcTicker {
   /** Plain decimal text, within bounds that no real price leaves. */
   readonly rate: string;
@@ -142,7 +136,6 @@ type ReadTicker = (upstream: Upstream, baseUrl: string) => Promise<BtcTicker>;
 
 const coinbaseSchema = z.object({ price: z.string(), time: z.string().optional() });
 
-/** `price` is the last trade, `time` that trade's. */
 const readCoinbase: ReadTicker = async (upstream, baseUrl) => {
   const { data, retrievedAtMs } = await ask(upstream, `${baseUrl}/products/BTC-USD/ticker`, coinbaseSchema);
   if (data.time !== undefined) checkAge(upstream, secondsOf(data.time), retrievedAtMs);

@@ -17,10 +17,7 @@ const RETRY_MS = 60_000;
 
 const PUBLISHER = 'European Central Bank';
 
-/**
- * The ECB's reference rates from the three files that it publishes: today, the last 90 days, everything since 1999.
- * A day without a fixing (a weekend, a holiday) gives the last one before it. `baseUrl` is the folder of the files.
- */
+/** By the ECB's three files, of which `baseUrl` is the folder. A day without a fixing gives the last one before it. */
 export function createEcb(upstream: Upstream, baseUrl: string, clock: Clock): FixingSource {
   const keep = (name: string, read: Reader, due: Due) => keepFile(upstream, `${baseUrl}/${name}`, read, due, clock);
   const published: Due = ({ newest, readAtMs }, nowMs) => isDue(newest, readAtMs, nowMs);
@@ -116,10 +113,8 @@ function readable<T>(upstream: string, url: string, task: () => T): T {
   }
 }
 
-/** One published file: its days, newest first. */
 interface FixingFile {
   readonly dates: readonly string[];
-  /** The day's rates; null for a day that is not in the file. */
   read(date: string): Fixing | null;
 }
 

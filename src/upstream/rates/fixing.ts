@@ -9,7 +9,6 @@ export interface FixingSource {
 
 /** The reference rates of one day: how many units of each currency one unit of `base` is worth. */
 export interface Fixing {
-  /** `YYYY-MM-DD` */
   readonly date: string;
   /** Decimal text as published; the base itself is in it with "1". */
   readonly rates: ReadonlyMap<string, string>;

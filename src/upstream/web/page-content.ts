@@ -2,7 +2,6 @@ import type { Clipped } from '../../lib/untrusted.ts';
 
 // What a reading thread is given and gives back, and how the kind of a page is told.
 
-/** As received, for the worker. */
 export interface PageSource {
   readonly bytes: Uint8Array;
   /** Where it came from, after redirects. */
@@ -26,7 +25,6 @@ export interface PageContent {
   readonly text: string;
   readonly characters: number;
   readonly truncated: boolean;
-  /** Words of `text`. */
   readonly wordCount: number;
   readonly markdown: string | null;
   readonly markdownTruncated: boolean;
@@ -65,7 +63,6 @@ export class UnreadablePage extends Error {
   }
 }
 
-/** Of a document that is no HTML page. */
 export const NOT_HTML: Omit<PageContent, 'format' | 'charset' | 'language' | 'wordCount' | keyof Clipped> = {
   title: null,
   description: null,

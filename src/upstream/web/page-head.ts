@@ -104,7 +104,6 @@ function headingsOf(document: PageDocument) {
   return headings;
 }
 
-/** In schema.org's words, as the page says it. */
 interface ArticleFacts {
   readonly author: string | null;
   readonly datePublished: string | null;
@@ -113,7 +112,6 @@ interface ArticleFacts {
 /** A page has one to three blocks of a few KB; larger ones describe catalogues. One without an end counts too. */
 const MAX_BLOCKS = 8;
 const MAX_BLOCK_UNITS = 100_000;
-/** Of one block. */
 const MAX_THINGS = 50;
 const MAX_AUTHORS = 5;
 const MAX_TYPES = 10;
@@ -131,7 +129,6 @@ function articleFacts(html: string): ArticleFacts {
   return { author, datePublished };
 }
 
-/** The articles first, then other things. */
 function thingsOf(html: string): Thing[] {
   const things = blocksOf(html).flatMap(flatten);
   const isArticle = (thing: Thing) => /Article|Posting|Report|Book|Thesis/.test(typesOf(thing));
@@ -155,7 +152,6 @@ function blocksOf(html: string): unknown[] {
   return blocks;
 }
 
-/** A block is one thing, a list of things, or a graph of them. */
 function flatten(block: unknown): Thing[] {
   const list = Array.isArray(block) ? block : [block];
   const things = list.slice(0, MAX_THINGS).filter(isThing);
@@ -177,7 +173,6 @@ function typesOf(thing: Thing): string {
   return named.filter((type) => typeof type === 'string').join(' ');
 }
 
-/** A name, a person with a name, or a list of either. */
 function authorInJsonLd(value: unknown): string | null {
   const names = (Array.isArray(value) ? value : [value]).slice(0, MAX_AUTHORS).flatMap((one) => {
     const name = isThing(one) ? one.name : one;

@@ -42,10 +42,7 @@ const MAX_RUN = 200;
 /** What the writer makes of a BR: two spaces and the line's end. */
 const BREAK_UNITS = 3;
 
-/**
- * Leaves of a tree what a reader sees, with absolute http(s) links and pictures, and no element that says nothing. Cuts
- * it within the limits, and returns whether it did. Uses no call stack.
- */
+/** Leaves what a reader sees, with absolute links, within the limits; true when it cut. Uses no call stack. */
 function prune(root: PageElement, base: string, { maxNodes, maxUnits }: typeof LIMITS): boolean {
   const order: PageElement[] = [];
   let units = 0;
@@ -125,7 +122,6 @@ function cleanAttributes(element: PageElement, base: string): void {
   if (alt !== null) element.setAttribute('alt', alt.replace(/\s+/g, ' ').slice(0, MAX_ALT).toWellFormed());
 }
 
-/** Whether the writer shows an element without text. */
 function isShown(element: PageElement): boolean {
   const name = element.nodeName.toUpperCase();
   return name === 'HR' || (name === 'IMG' && element.getAttribute('src') !== null);
@@ -178,7 +174,6 @@ function tableOf(node: PageElement): PageElement | null {
 
 const known = new WeakMap<PageElement, boolean>();
 
-/** Whether the table around a node holds data. */
 function isData(node: PageElement): boolean {
   const table = tableOf(node);
   if (table === null) return false;

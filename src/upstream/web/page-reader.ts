@@ -35,10 +35,7 @@ const SLOW_START = 'the thread that reads pages takes too long to start; try aga
 const PARSE_MS = 4000;
 /** Twice the memory of the largest tree that page.ts allows. A worker that runs out of memory may end the process. */
 const HEAP_MB = 144;
-/**
- * Heap and buffers of a PDF's thread: 25 MB before the document is opened, 69 to 79 with the largest stream that
- * page-worker.ts allows. The rest is for buffers not collected yet: with 80 MB such a document was refused once.
- */
+/** A PDF's thread has 25 MB before the document, up to 79 with the largest stream. With 80 MB one was refused once. */
 const PDF_MB = 96;
 /** Never reached, because a PDF that takes more than PDF_MB is ended before. So much is allocated between two looks. */
 const PDF_HEAP_MB = 256;
@@ -46,9 +43,8 @@ const PDF_HEAP_MB = 256;
 const YOUNG_MB = 16;
 
 /**
- * Threads that read pages, kept from the first page on. One that fails, stalls or runs out of memory is replaced, and
- * only its page fails. A PDF has a thread of its own, because its library keeps what it read. What it decodes to may
- * lie outside the heap, which alone V8 limits, so its memory is watched from here.
+ * Threads that read pages are kept. One that fails, stalls or runs out of memory is replaced, and only its page fails.
+ * A PDF has its own, because its library keeps what it read. Its buffers, which V8 does not limit, are watched.
  */
 export function createPageReader(options: PageReaderOptions): PageReader {
   const { workers, waiting = WAITING, waitMs = WAIT_MS, loadMs = LOAD_MS, parseMs = PARSE_MS } = options;
@@ -145,10 +141,7 @@ function readIn(
 /** Milliseconds. A decoder makes some 5 MB in this time. */
 const EVERY_MS = 20;
 
-/**
- * Looks from outside at a thread's heap and at its buffers, which V8 does not limit, also while its code runs without
- * a pause. Calls `onTooMuch` once they are larger than `maxMb`. Returns the end of the watch.
- */
+/** Watches a thread's heap, and its buffers, which V8 does not limit, also while its code runs without a pause. */
 function watchMemory(worker: Worker, maxMb: number, onTooMuch: () => void): () => void {
   let isWatching = true;
   const look = async () => {

@@ -51,10 +51,7 @@ const CELLS = new Set(['TD', 'TH']);
 /** Marks the end of a line. Several in a row end it once. No text contains it, because white space is collapsed. */
 const EDGE = '\v';
 
-/**
- * What a reader sees under a node: white space collapsed, an empty line between paragraphs. Uses its own stack and
- * stops after `maxUnits`, because pages may nest deeper than the call stack and be very long.
- */
+/** Up to `maxUnits` of what a reader sees. Uses its own stack, because pages may nest deeper than the call stack. */
 export function visibleText(root: PageNode, maxUnits: number): string {
   const parts: string[] = [];
   let units = 0;
@@ -147,10 +144,7 @@ export function ownText(root: PageNode, isSame: (nodeName: string) => boolean): 
   return parts.join('');
 }
 
-/**
- * In the page's order, without those of an element of the same kind within: browsers close the outer one there, so no
- * node belongs to two elements, and reading them all takes one pass over the page.
- */
+/** Without a nested element of the same kind, where browsers close the outer one: one pass reads them all. */
 function* ownNodes<N extends PageNode>(root: N, isSame: (nodeName: string) => boolean): Generator<N> {
   const stack: N[] = [root];
   for (let node = stack.pop(); node !== undefined; node = stack.pop()) {
@@ -202,7 +196,6 @@ function textOf(element: PageElement): string | null {
   return lineOf(ownText(element, isLink), MAX_LINK_TEXT) ?? lineOf(label ?? altOf(element), MAX_LINK_TEXT);
 }
 
-/** Of a link's first picture that has one. */
 function altOf(link: PageElement): string | null {
   for (const node of ownNodes(link, isLink)) {
     const alt = node.nodeName.toUpperCase() === 'IMG' ? node.getAttribute('alt') : null;

@@ -3,10 +3,7 @@ import { type PageContent, type PageSource, UnreadablePage } from './page-conten
 
 // A thread that only reads pages, so that third parties' documents never block the thread that serves and settles.
 
-/**
- * Of one decoded stream. Text and drawings of a document (3 MB, MAX_PAGE_BYTES in web.ts) become three to five times as
- * long. The library holds a stream twice, which is below PDF_MB in page-reader.ts.
- */
+/** Of one decoded stream: 3 MB (MAX_PAGE_BYTES) become at most five times that. Held twice, it stays below PDF_MB. */
 const MAX_STREAM_BYTES = 20 * 2 ** 20;
 
 /** The first answer for a page: the thread has loaded what it needs to read it. */
@@ -44,9 +41,8 @@ async function load(source: PageSource): Promise<() => PageContent | Promise<Pag
 type Format = 'deflate' | 'deflate-raw' | 'gzip';
 
 /**
- * Bounds every DecompressionStream that this thread makes from now on, for a library that takes no limit itself. One
- * that decodes to more calls `onTooMuch` and fails. Counting also holds the decoder back to its reader's pace: without
- * it a PDF's stream of 20 MB takes more memory than a thread may have.
+ * For a library that takes no limit: a stream that decodes to more calls `onTooMuch` and fails. Counting also holds the
+ * decoder back to its reader's pace: without it a PDF's 20 MB take more memory than a thread may have.
  */
 export function limitDecompression(maxBytes: number, onTooMuch: () => void): void {
   const { DecompressionStream: Unbounded } = globalThis;

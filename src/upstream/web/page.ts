@@ -98,8 +98,7 @@ type HtmlContent = Omit<PageContent, 'format' | 'charset' | 'wordCount' | 'pageC
 function readHtml(whole: string, url: string, serverLanguage: string | null): HtmlContent {
   const { html, cut } = boundMarkup(whole, MAX_TOKENS);
   const { head, base, links, seen, article } = readTree(treeOf(html), { whole, url, serverLanguage });
-  // Readability has changed the tree, so without an article the page is parsed anew. The first tree, unreachable by
-  // now, would not fit beside it.
+  // Readability has changed the tree, so the page is parsed anew. The first tree would not fit beside the new one.
   const root = article?.root ?? seenRoot(treeOf(html));
   const clipped = clipText(article?.text ?? seen, MAX_TEXT);
   return {
@@ -117,10 +116,7 @@ const AMPERSAND = 0x26;
 const EQUALS = 0x3d;
 const SLASH = 0x2f;
 
-/**
- * Removes scripts and styles, and cuts the markup where its tree would become too large: three bytes of it may become
- * a kilobyte, and a worker that runs out of memory can end the process. Counts too much rather than too little.
- */
+/** Removes scripts and styles, and cuts markup of too large a tree: a worker out of memory may end the process. */
 export function boundMarkup(html: string, maxTokens: number): { html: string; cut: boolean } {
   const kept: string[] = [];
   let from = 0;
@@ -158,10 +154,7 @@ function rawEnd(html: string, at: number): number | null {
   return close < 0 ? html.length : close + 1;
 }
 
-/**
- * Counts a tag and its attributes, by the separators outside quotes. A quote opens a value only after `=`. Elsewhere
- * it is part of a name (HTML, 13.2.5); taken as a quote it would hide the attributes after it.
- */
+/** Counts a tag and its attributes. A quote opens a value only after `=` (HTML, 13.2.5); else it would hide others. */
 function scanTag(html: string, start: number, budget: number): { end: number; tokens: number } {
   let tokens = 1;
   let last = LESS;

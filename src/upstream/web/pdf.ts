@@ -28,10 +28,7 @@ const OPTIONS = {
   verbosity: ERRORS_ONLY,
 };
 
-/**
- * A PDF's text, and what it says about itself. Throws UnreadablePage for one that is broken, has a password or holds no
- * text, as scans do. The thread's owner limits memory and time: a few KB can describe gigabytes.
- */
+/** Throws UnreadablePage for a PDF that is broken, locked or without text. Its thread's memory and time are limited. */
 export async function readPdf({ bytes, contentLanguage }: PageSource): Promise<PageContent> {
   const task = getDocument({ ...OPTIONS, data: bytes });
   const document = await task.promise.catch((error: unknown) => {
@@ -66,7 +63,6 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
-/** What is used of the library's document. */
 interface PdfDocument {
   readonly numPages: number;
   getPage(number: number): Promise<PdfPage>;

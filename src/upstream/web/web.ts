@@ -18,9 +18,9 @@ import type { PageReader } from './page-reader.ts';
 import { isSeen } from './page-text.ts';
 
 /**
- * Both methods reject with `url_not_public` (400) for a URL that is, redirects to or resolves to something not public;
- * NotFound for a host or page that does not exist; UpstreamFailed (502), naming the host; TooMany (429) for a host's
- * limit; Unavailable (503). But `check` resolves to an UnreachedUrl instead of NotFound and UpstreamFailed.
+ * Both methods reject with `url_not_public` (400), also after a redirect; NotFound; UpstreamFailed (502), naming the
+ * host; TooMany (429) for a host's limit; Unavailable (503). `check` resolves to UnreachedUrl for NotFound and
+ * UpstreamFailed.
  */
 export interface Web {
   readonly measuredFrom: string;
@@ -78,16 +78,12 @@ const VISITS = 64;
 const WAITING_VISITS = 512;
 const WAIT_MS = 4000;
 
-/**
- * Third parties' pages. Opens nothing until the first call. Each waits for its turn, visits the URL within the time-out
- * and closes the connection. `extract` then has a thread read the page; `check` judges the headers of any answer.
- */
+/** Opens nothing until the first call. Each waits for its turn and closes its connection; a thread reads the page. */
 export function createWeb(options: WebOptions): Web {
   const { clock, userAgent, measuredFrom, timeoutMs, pages, dial } = options;
   const limiter = createLimiter({ running: VISITS, waiting: WAITING_VISITS, waitMs: WAIT_MS });
   const limitHost = createHostLimit(options.hostPerMinute, clock);
 
-  /** Names a failure after the host. */
   async function inTurn<T>(text: string, signal: AbortSignal, task: (url: URL) => Promise<T>): Promise<T> {
     const url = URL.parse(text);
     if (url === null) throw new BadParameter([{ path: 'url', message: 'not a URL' }]);
@@ -174,7 +170,6 @@ function unreachedUrl(failure: NotFound | UpstreamFailed, reached: Reached, retr
   return { failure, reason: cause?.message ?? failure.message, mayBeOurs, reached, retrievedAtMs };
 }
 
-/** The host is named as the upstream. */
 function named(host: string, error: unknown): unknown {
   if (error instanceof AppError) return error;
   if (error instanceof LimiterFull)
