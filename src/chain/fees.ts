@@ -13,10 +13,8 @@ import {
   toQuantity,
 } from './rpc/wire.ts';
 
-// Base fees:
-// 1. the next block's, which Arc announces in the header, and EIP-1559's rule estimates elsewhere;
-// 2. the rules by which a chain moves its fee, and the outlook that they give over an hour;
-// 3. those of past blocks from fee history: a window before the head, and a span that is checked for the collector.
+// Base fees: the next block's, which Arc announces in the header, and EIP-1559's rule estimates elsewhere; the rules by
+// which a chain moves its fee, with an outlook over an hour; and those of past blocks from fee history.
 
 /** A base fee in wei; `exact` when the chain itself announced it. */
 export interface NextBaseFee {
@@ -70,7 +68,6 @@ type FeeRule = (state: FeeState, gasUsed: bigint) => FeeState;
 
 interface FeeBounds {
   readonly gasLimit: bigint;
-  /** The lowest base fee of the chain, in wei. */
   readonly floor: bigint;
   /** The target use, in hundredths of a percent of the gas limit; half on Arc's mainnet. */
   readonly targetBps?: bigint;
@@ -147,7 +144,7 @@ interface OutlookInput {
 export const HORIZON_MINUTES = [1, 5, 15, 60];
 const PERCENTS = { low: 5, expected: 50, high: 95 } as const;
 
-/** Runs the rule to each horizon by the last day's 5th, 50th and 95th percentile of use. Left out without data. */
+/** The rule's fee at each horizon by the last day's 5th, 50th, 95th percentile of use; left out without data. */
 export function forecastFees(input: OutlookInput): Outlook[] {
   return HORIZON_MINUTES.flatMap((minutes) => {
     const means = meansOver(input.minutes, minutes);

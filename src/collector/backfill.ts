@@ -258,8 +258,8 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
 }
 
 /**
- * Task 6. Stores blocks whose hashes fit the stored neighbours. Where a neighbour does not fit, it is compared with the
- * chain's: a right one shows that the answer is of another chain and refused; wrong ones are an alarm, and deleted.
+ * Task 6. Stores blocks that fit the stored neighbours. A neighbour that does not fit is compared with the chain's: a
+ * right one refuses the answer; wrong ones are an alarm, and are deleted.
  */
 async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const { fillChain, writes } = context;

@@ -145,7 +145,6 @@ async function runLoop({ log, signal, state }: CollectorContext, { loop, step, p
   }
 }
 
-/** Leaves one request for the head loop. */
 const BACKGROUND_RESERVE = 1;
 
 function createContext(options: CollectorOptions, signal: AbortSignal): CollectorContext {

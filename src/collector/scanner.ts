@@ -10,8 +10,7 @@ import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from './store/
  * 2. `scan` runs in its span's write transaction, after the span's `trades` and `token_events` were deleted. It may
  *    read the database and not write to it. The same logs must give the same rows.
  * 3. Logs are sorted by block and index, each occurs once, and their blocks are stored in the same transaction.
- * 4. From receipts come all logs whose first topic a filter names, from any address. A scanner ignores the unwanted
- *    ones.
+ * 4. From receipts come all logs whose first topic a filter names, from any address: a scanner ignores unwanted ones.
  */
 export interface LogScanner {
   /** What the scanner looks for (tokens, contracts). When it changes between starts, old blocks are scanned again. */

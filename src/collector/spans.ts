@@ -198,7 +198,6 @@ function checkLinks(head: LinkedHeader | null, blocks: readonly CollectedBlock[]
 /** A span that is ready to be stored. The caller checks right before `store` that it still fits. */
 interface PreparedSpan {
   readonly blocks: readonly CollectedBlock[];
-  /** In one transaction, with the scanners' rows. */
   store(replaceFrom?: number): void;
 }
 

@@ -10,7 +10,6 @@ export function bytesToHex(bytes: Uint8Array): `0x${string}` {
 
 // RLP, the encoding of Ethereum transactions (yellow paper, appendix B).
 
-/** A string of bytes. */
 export function rlpBytes(bytes: Uint8Array): Buffer {
   const [first = 0] = bytes;
   return bytes.length === 1 && first < 0x80 ? Buffer.from(bytes) : Buffer.concat([prefix(0x80, bytes.length), bytes]);

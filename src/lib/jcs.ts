@@ -7,7 +7,7 @@ interface Budget {
   left: number;
 }
 
-/** The canonical JSON (RFC 8785); null for what is not plain data. Drops, converts, invokes and throws nothing. */
+/** The canonical JSON (RFC 8785); null for what is not plain data. Nothing is dropped or invoked. Never throws. */
 export function jcs(value: unknown): string | null {
   try {
     return textOf(value, 0, { left: MAX_VALUES });

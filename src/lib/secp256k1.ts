@@ -15,8 +15,8 @@ export function keccak256(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * The address that signed a 32-byte digest by `r ‖ s ‖ v`; null for v outside 27/28, a high s or an impossible point,
- * as FiatToken's ECRecover refuses them. Native: JavaScript blocks the event loop for milliseconds (0.1 ms here).
+ * The address that signed a 32-byte digest by `r ‖ s ‖ v`; null for v outside 27/28, a high s or an impossible point:
+ * what FiatToken's ECRecover refuses. Native, because JavaScript blocks the event loop for milliseconds (0.1 ms here).
  */
 export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8Array | null {
   if (signature.length !== 65) return null;

@@ -19,7 +19,6 @@ export function formatGwei(wei: bigint): string {
   return formatUnits(wei, GWEI_DECIMALS);
 }
 
-/** Base units of the native currency, on Arc of USDC, as text. */
 export function formatNative(wei: bigint): string {
   return formatUnits(wei, NATIVE_DECIMALS);
 }

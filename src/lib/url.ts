@@ -40,7 +40,7 @@ export function pathAndQuery(target: string): string | null {
   return start < 0 ? null : target.slice(start);
 }
 
-/** The registered part; null (`co.uk`). Of the Public Suffix List only the ICANN section counts, not `github.io`. */
+/** The registered part; null for `co.uk`. Only the Public Suffix List's ICANN section counts, not `github.io`. */
 export function registrableDomain(hostName: string): string | null {
   return getDomain(hostName, { allowPrivateDomains: false });
 }

@@ -28,7 +28,6 @@ interface Bought {
   readonly transaction: `0x${string}` | null;
   /** From the first request to the last byte. */
   readonly latencyMs: number;
-  /** Why there is no answer to the paid request. */
   readonly fault: 'unreachable' | 'terms_refused' | null;
 }
 

@@ -8,10 +8,8 @@ import { hexToBytes } from '../lib/hex.ts';
 import type { SelfTestRun, SelfTestStore } from '../store/ports/stores.ts';
 import type { StockBuyer, WalletReads } from './buyer.ts';
 
-// The service buys from itself, by default each hour:
-// 1. a run buys a priced call, then presents a payment to a call that must fail, and reads the chain for what moved;
-// 2. the result is counted, stored and, where it failed, logged;
-// 3. the schedule runs it soon after the start, and then at every interval.
+// The service buys from itself, by default each hour: a priced call, and one that must fail after its payment was
+// presented. The chain shows what moved. The result is counted, stored and, where it failed, logged.
 
 interface SelfTestOptions {
   readonly config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'selfTest'>;
@@ -202,7 +200,6 @@ interface ScheduleOptions {
   readonly firstMs: number;
   /** Between the beginnings of two runs, on average. */
   readonly intervalMs: number;
-  /** From 0 to 1. */
   readonly random: () => number;
 }
 

@@ -16,7 +16,7 @@ import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
 export interface Agreed {
   /** How many providers of different hosts are configured. With one, its word alone counts. */
   readonly witnesses: number;
-  /** The highest block that two have reached, read now; a lone provider's newest. Rejects with UpstreamFailed. */
+  /** The highest block that two have reached; a lone provider's newest. Rejects with UpstreamFailed without one. */
   head(options?: RpcOptions): Promise<number>;
   /** The agreed head as it was read last. Null where it is not known, and with a lone provider. */
   lastHead(): number | null;

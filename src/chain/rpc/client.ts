@@ -12,12 +12,9 @@ import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts
 // JSON-RPC over the configured providers, because an error of one would end a sale. witnesses.ts asks two of them.
 
 /**
- * The providers are tried in order, each only after its chain id was checked. The next is asked when one fails, limits
- * us, or lacks the method or the block.
- * `request` throws RpcError for a call that every node would refuse. All throw UpstreamFailed (502) when nobody
- * answers.
- * Once the allowance (`providers.ts`) is used up and the rank's WAIT_MS are over, all throw Unavailable (503,
- * `chain_busy`). `settle` asks every provider before it does.
+ * A provider is asked once its chain id was checked; the next one when it fails, limits us, or lacks method or block.
+ * `request` throws RpcError for a call that every node would refuse. All throw UpstreamFailed (502) without an answer.
+ * Without allowance in the rank's WAIT_MS all throw Unavailable (503, `chain_busy`), `settle` after asking everyone.
  * A raw transaction may reach several nodes: "already known" may mean that our own first request arrived.
  */
 export interface ChainClient {
@@ -49,7 +46,6 @@ export interface ChainClientOptions {
   readonly log?: ChainLog;
   readonly clock?: Clock;
   readonly onRequest?: (host: string) => void;
-  /** Called whenever two providers contradict the one of this host. */
   readonly onContradiction?: (host: string) => void;
 }
 

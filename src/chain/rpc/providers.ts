@@ -3,11 +3,8 @@ import type { Clock } from '../../lib/clock.ts';
 import type { ChainLog } from './heads.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall, readAnswers } from './wire.ts';
 
-// The providers of one chain, and how each is asked:
-// 1. the pool puts them in order: the healthy ones as the operator listed them, then those held back;
-// 2. a provider must have reported our chain id before it is asked, and again after each failure;
-// 3. a request goes over the provider's own connections, under one time-out;
-// 4. its refusals alone teach how many requests a second it accepts.
+// The providers of one chain, in the operator's order, those held back last. One must have reported our chain id before
+// it is asked, and again after each failure. Its refusals alone teach how many requests a second it accepts.
 
 export interface PooledProvider {
   readonly provider: Provider;
@@ -36,7 +33,7 @@ export interface ProviderPool {
   call(entry: PooledProvider, calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   /** Notes a failure that `call` could not see (a call of a batch that was refused by a limit). */
   failed(entry: PooledProvider, failure: ProviderFailure): void;
-  /** Whether the provider lacks the method and another provider may have it. When none has it, all are asked. */
+  /** True when another provider may have the method. When none has it, all are asked. */
   lacks(entry: PooledProvider, method: string): boolean;
   noteLacking(entry: PooledProvider, method: string): void;
   /** Asks every provider for its chain id; true when at least one serves ours. */

@@ -2,11 +2,9 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
 import type { ChainLog } from './heads.ts';
 
-// Which providers are believed. Each is, until two statements about one block contradict each other:
-// 1. two others contradict it: it is set apart for a day and asked for nothing;
-// 2. another one says something else and no third decides: neither counts for a sale, and the question is asked again;
-// 3. notes of this are kept in memory, and in the ledger for all instances. A provider comes back when its note ends,
-//    or when the operator deletes it (`ledger -- trust HOST`): `refresh` then no longer finds it.
+// Which providers are believed. Each is, until two statements about one block contradict each other. One that two
+// others contradict is set apart for a day and asked for nothing. Without a third neither counts for a sale, and the
+// question is asked again. The ledger has notes of it. The operator may delete one (`ledger -- trust HOST`).
 
 export interface Trust {
   isApart(host: string): boolean;

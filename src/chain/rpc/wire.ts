@@ -1,16 +1,14 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 
-// The words of a request to the chain: for whom it is made, what it asks, how a provider's answer is read and checked,
-// and what an error of a node means for the choice of the next provider.
+// The words of a request to the chain: its rank, its answer, and what a node's error means for the next provider.
 
 /**
  * Why a request to the chain is made, most important first.
  * - settle: send a settlement, or answer a buyer about one.
  * - sale: simulate a payer's contract, or run a paid handler.
  * - collect: the collector, reconciliation without a waiting buyer, evidence of a reverted authorization shown again.
- * - offer: read many unverified payers by one request, or run an unpaid offer of a recent payer or of one of few new
- *   ones.
+ * - offer: read many unverified payers by one request, or run an unpaid offer of a recent payer or of a few new ones.
  * - admit: ask the contract of an unverified payer for a signature, or run the handler of any other unpaid offer.
  * - free: free routes.
  */
@@ -62,7 +60,7 @@ export interface RpcOptions {
   readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
   /** One provider answers at most 100 calls together. By default the next is asked only for what was refused. */
   readonly fromOneProvider?: boolean;
-  /** An answer counts once two providers gave it (`witnesses.ts`), else it is `Unconfirmed`. A lone one counts. */
+  /** An answer counts once two gave it (`witnesses.ts`), else it is `Unconfirmed`. A lone provider's word counts. */
   readonly statements?: ReadStatements;
   /** For calls with `statements` that are asked again and again: the first provider alone, until it says something. */
   readonly isPoll?: boolean;
@@ -207,14 +205,13 @@ export const METHOD_NOT_FOUND = -32601;
 const NOT_HERE = new Set([METHOD_NOT_FOUND, -32001]);
 const LACKS_BLOCK =
   /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;
-/** geth, reth. Not eth_getLogs' "extends beyond current head block": logs without the newest must not replace it. */
+/** geth, reth. Not eth_getLogs' "beyond current head block": logs without the newest blocks must not replace it. */
 const BEYOND_HEAD = /request beyond head block/i;
 
 /**
- * What an error means for the choice of provider:
  * `rateLimited`: this provider refuses for now; `notHere`: it lacks the method or the block, and another may have it;
- * `behind`: its head is older than the block, and it may have the block soon, as another may have it now;
- * `final`: every correct node gives the same error (a revert, bad parameters, a log range too large).
+ * `behind`: its head is older than the block, and it may have it soon; `final`: every correct node gives the same error
+ * (a revert, bad parameters, a log range too large).
  */
 export function classifyError({ code, message }: AnswerError): 'rateLimited' | 'notHere' | 'behind' | 'final' {
   if (code === 3 || /revert/i.test(message)) return 'final';

@@ -15,12 +15,9 @@ import {
 import { createFeeSteps, type FeeStepReads } from './fees.ts';
 import { type ChainReads, createChainReads } from './reads.ts';
 
-// Serves from a copy of another service's chain database:
-// 1. the copy is opened read-only, and checked: its version, its chain, that no service writes to it;
-// 2. one stat every two seconds shows whether the file was replaced; then the new copy is opened, and served at once;
-// 3. a later copy that cannot be used is logged, and the copy before it is served on.
+// Serves from a copy of another service's chain database, which is opened read-only and checked. One stat every two
+// seconds shows whether the file was replaced. A later copy that cannot be used is logged and not served.
 
-/** How often the file is checked by one stat. */
 const LOOK_MS = 2000;
 /** Openings in a row, while each is spoiled by a replacement. */
 const MOST_OPENS = 10;

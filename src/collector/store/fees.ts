@@ -4,10 +4,9 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { histogramOf } from './costs.ts';
 import { createChainFacts, HOUR, hourOf, keptUntilWritten } from './facts.ts';
 
-// Base fees, the use of gas and the totals of hours, from blocks and from rolled-up hours:
-// 1. block by block and by the minute (`createFeeReads`); 2. as a line over time (`createFeeSteps`);
-// 3. by the hour (`createHourReads`). A past hour is computed once and kept while its blocks stay (`createHourMemo`).
-// Times are Unix seconds, fees wei, utilisation is gasUsed / gasLimit, 0 to 1; a span includes `from`, but not `to`.
+// Base fees, the use of gas and the totals of hours, from blocks and from rolled-up hours. A past hour is computed once
+// and kept while its blocks stay (`createHourMemo`). Times are Unix seconds, fees wei, utilisation is gasUsed /
+// gasLimit, 0 to 1; a span includes `from`, but not `to`.
 
 export interface LatestFee {
   readonly number: number;
@@ -33,7 +32,6 @@ export interface FeeReads {
   recentUse(blocks: number): number[];
   baseFees(from: number, to: number): Histogram;
   feeEdges(from: number, to: number): FeeEdges | null;
-  /** Of each of the newest blocks that were read whole, newest first. */
   recentTransactions(blocks: number): number[];
   /** Oldest first; minutes without a block are left out. */
   minutes(from: number, to: number): MinuteUse[];
@@ -204,7 +202,6 @@ export function createHourReads(db: Sqlite, version: () => number): HourReads {
     const parts = fresh[0] > 0n ? [old, fresh] : [old];
     return toTotals(hour, parts, frame.above !== null && parts.every((part) => part[0] === part[1]));
   });
-  // Empty after each write.
   const keptWindows = keptUntilWritten(version, () => new Map<string, readonly HourTotals[]>());
   return {
     hours(from, to) {

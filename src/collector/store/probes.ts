@@ -84,7 +84,7 @@ interface TallyRow {
   readonly failedAtMs: number | null;
 }
 
-/** Keeps the counts of past whole hours: a day of one endpoint is some seventeen thousand rows, too many an answer. */
+/** Keeps the counts of past whole hours: a day of one endpoint is some 17,000 rows, too many to read each time. */
 export function createProbeTallies(db: Sqlite): ProbeTallies {
   const count = db.prepare(
     `SELECT count(*) AS probes, coalesce(sum(ok), 0) AS answered, max(CASE WHEN ok = 0 THEN at_ms END) AS failedAtMs

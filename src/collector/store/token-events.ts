@@ -17,7 +17,6 @@ export interface TokenEvent {
 
 interface TokenTotals {
   readonly total: bigint;
-  /** The part since the given time. */
   readonly recent: bigint;
   readonly events: number;
   readonly accounts: number;

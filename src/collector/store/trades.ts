@@ -3,11 +3,9 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type ChainFacts, createChainFacts } from './facts.ts';
 import type { PoolRow } from './rows.ts';
 
-// Reads of trades of watched tokens against USDC, and of the pools they were made in:
-// 1. for the scanner, which compares a new trade with the stored ones beside it (`createTradeReads`);
-// 2. a pool by its id (`createPoolReads`);
-// 3. the trades of a window: rates, sizes, venues (`createFxReads`), and what they cost (`createExecutionReads`).
-// Amounts are 10^-9 of a whole token, times Unix seconds.
+// Reads of trades of watched tokens against USDC, and of their pools: for the scanner (`createTradeReads`), by the
+// pool's id (`createPoolReads`), and of a window: rates, sizes, venues (`createFxReads`), costs
+// (`createExecutionReads`). Amounts are 10^-9 of a whole token, times Unix seconds.
 
 /** A stored trade as prices compare. */
 export interface Quote {
@@ -107,7 +105,6 @@ export interface LastTrade extends Amounts {
 /** The counted trades of a window, and those of the lowest and highest rate. */
 export interface WindowTotals extends Amounts {
   readonly trades: number;
-  /** Left out as dust or outliers. */
   readonly excluded: number;
   readonly low: Amounts | null;
   readonly high: Amounts | null;

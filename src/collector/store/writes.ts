@@ -22,10 +22,8 @@ import type {
   TradeRow,
 } from './rows.ts';
 
-// Every write to the chain database:
-// 1. each call is one transaction (`createCommit`), so that a crash leaves whole spans;
-// 2. a span's rows replace the old ones, and `facts` says that the span is stored (`createSpanWrites`);
-// 3. hours past the retention are rolled up, one at a time (`createRollup`).
+// Every write to the chain database. Each call is one transaction (`createCommit`), so that a crash leaves whole spans.
+// A span's rows replace the old ones, and `facts` says that it is stored. Hours past the retention are rolled up.
 
 /** Blocks that were read whole, in order and without a gap. */
 interface BlockSpanRows {

@@ -10,7 +10,7 @@ const NETWORK_SUFFIX = '::/64';
 /** RFC 4291, 2.5.5.2. The library's `isIPv4MappedAddress` compares with every special range, at each request. */
 const IPV4_MAPPED = ipaddr.IPv6.parseCIDR('::ffff:0:0/96');
 
-/** A site's limit, in clients': a hosting provider's customers can share a /48, and an owner of one is limited. */
+/** A site's limit, as a multiple of a client's: neighbours at one hoster can share a /48, and its owner is limited. */
 export const CLIENTS_PER_SITE = 4;
 
 /** A client's key: its IPv4 address, or its IPv6 /64, which one household or server gets. `::ffff:` is IPv4. */
@@ -35,7 +35,6 @@ export function keysOf(client: string): readonly string[] {
   return site === null ? [client] : [client, site];
 }
 
-/** What is used of a request, by Fastify's names. */
 interface Received {
   /** The peer's address, or the one that a trusted proxy saw. */
   readonly ip: string;
@@ -62,7 +61,7 @@ const NAMES: ReadonlySet<string> = new Set([
 ]);
 const PREFIX = 'x-forwarded-';
 
-/** Whether it has a header that proxies add and clients do not need. All count, because proxies add different ones. */
+/** Whether it has a header that proxies add. All usual ones count; a proxy that adds none passes for the client. */
 export function isForwarded(headers: IncomingHttpHeaders): boolean {
   for (const name in headers) if (NAMES.has(name) || name.startsWith(PREFIX)) return true;
   return false;

@@ -150,7 +150,6 @@ function createLines() {
   // By site, then by client. The first entry of a map is served next.
   const sites = new Map<string, Map<string, Waiter[]>>();
 
-  /** A new queue is added at the end. */
   function lineOf(client: string) {
     const site = siteKey(client) ?? client;
     const clients = sites.get(site) ?? new Map<string, Waiter[]>();
@@ -206,7 +205,7 @@ export function createFairMinute(total: number, clock: Clock, most = total): Fai
   };
 }
 
-/** The first `most`: one item of each site in a round, oldest first, of its networks likewise. Many win no turns. */
+/** The first `most` in turns by site, then by network, oldest first: many waiting items get a client no more turns. */
 export function takeFairly<T>(waiting: readonly T[], most: number, clientOf: (one: T) => string): T[] {
   if (waiting.length <= most) return [...waiting];
   const siteOf = (one: T): string => siteKey(clientOf(one)) ?? clientOf(one);

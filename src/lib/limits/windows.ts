@@ -2,10 +2,8 @@ import type { Clock } from '../clock.ts';
 import { setNewest } from '../memory.ts';
 import { CLIENTS_PER_SITE, siteKey } from './client.ts';
 
-// Limits by the minute:
-// 1. a window counts a key's events in its own minute; this process or a shared place has it;
-// 2. a client counts under its own window and under its site's, and the nearer limit holds;
-// 3. an event may count under several limits at once: under all of them, or under none.
+// Limits by the minute. A window counts a key's events in its own minute, here or in a shared place. A client counts
+// under its own window and its site's; the nearer limit holds. An event counts under all its limits or under none.
 
 export const WINDOW_MS = 60_000;
 /** Some 2 MB. When more clients come in one minute, the oldest window is dropped. */

@@ -70,7 +70,7 @@ export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
   };
 }
 
-/** A host's requests a minute, for all payers (0 is off); throws TooMany (429). Else failed calls flood it for free. */
+/** Requests a minute to a host, for all payers (0 is off); throws TooMany (429). Failed calls are free: no floods. */
 export function createHostLimit(perMinute: number, clock: Clock): (host: string) => void {
   const windows = createMinuteWindows(clock);
   return (host) => {

@@ -57,7 +57,7 @@ interface Resolver {
   readonly upstream: Upstream;
 }
 
-/** The first resolver that answers for all types gives the whole answer. Its JSON form a buyer can read too. */
+/** The first resolver that answers for all types gives the whole answer. Buyers can read its JSON at the origin. */
 export function createDns(resolvers: readonly Resolver[]): Dns {
   return {
     lookup: (name, types, signal) =>

@@ -12,11 +12,10 @@ export interface RdapAnswer {
   readonly registration: Registration | null;
   /** Whether IANA's list names that server as the one responsible. */
   readonly vouched: boolean;
-  /** Unix milliseconds; for a missing record the time of the request. */
   readonly retrievedAtMs: number;
 }
 
-/** As the registry reports it. A field that it omits or redacts is null. Times are Unix seconds. */
+/** A field that the registry omits or redacts is null. Times are Unix seconds. */
 interface Registration {
   readonly registrar: { readonly name: string | null; readonly ianaId: string | null } | null;
   readonly createdAt: number | null;

@@ -41,7 +41,10 @@ export interface TlsFacts {
   readonly validTo: number | null;
 }
 
-/** Throws `url_not_public` unless all addresses are public. One is dialled as a literal, against DNS rebinding. */
+/**
+ * Connects, or throws `url_not_public`: all of a host's addresses must be public, and one is dialled as a literal, so
+ * that DNS rebinding does not help. No byte is sent to an unauthorized server.
+ */
 export async function dial(url: URL, options: DialOptions, signal: AbortSignal): Promise<Dialled> {
   const started = performance.now();
   const { addresses, port, looked } = await locate(url, options, signal);
@@ -162,7 +165,6 @@ function faultOf(socket: TLSSocket): string | null {
   return typeof fault === 'string' && /^[A-Z_]+$/.test(fault) ? fault : 'CERT_UNTRUSTED';
 }
 
-/** Characters of a certificate's text. */
 const MAX_NAME = 200;
 
 interface Name {

@@ -6,9 +6,8 @@ import { ExchangeFailed, withinDeadline } from '../client/failure.ts';
 import { type DialOptions, dial, type Hop, type Phases, type TlsFacts } from './dial.ts';
 import { hostOf } from './guard.ts';
 
-// Requests and their redirects, followed by hand:
-// 1. `followRedirects` for a source that the operator has chosen;
-// 2. `visit` for a page, and `askThirdParty` for another seller's server, whose every hop passes the whole guard.
+// Requests and their redirects, followed by hand: `followRedirects` for a source that the operator has chosen; `visit`
+// and `askThirdParty` for anyone's server, where every hop passes the whole guard.
 
 /** A browser follows 20. Real servers of data and pages need two or three. */
 export const MAX_REDIRECTS = 5;

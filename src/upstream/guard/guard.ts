@@ -59,7 +59,7 @@ function isPublicName(host: string): boolean {
   return !PRIVATE_SUFFIXES.some((suffix) => host === suffix || host.endsWith(`.${suffix}`));
 }
 
-/** https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and Azure's address, which looks public. */
+/** All of https://www.iana.org/assignments/iana-ipv4-special-registry, multicast, and Azure's, which looks public. */
 const CLOSED_V4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',

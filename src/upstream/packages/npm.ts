@@ -174,7 +174,6 @@ export function readRelease(
   };
 }
 
-/** Characters of a text that is passed on. */
 const MAX_TEXT = 2000;
 
 function textOf(value: unknown): string | null {

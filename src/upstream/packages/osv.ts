@@ -314,7 +314,6 @@ export function affectedVersions(records: readonly OsvRecord[], asked: OsvQuesti
   return [...new Set(listed.filter(isAsked))];
 }
 
-/** One record may hold several packages. */
 function affectedParts(record: OsvRecord, { ecosystem, name }: OsvQuestion) {
   const rules = ECOSYSTEMS[ecosystem];
   return record.affected.filter((part) => {

@@ -164,7 +164,6 @@ function homepageOf(urls: Record<string, string>): string | null {
 
 /** Releases with binaries for many platforms have some hundred files. */
 export const MAX_FILES = 20;
-/** Characters of a name that is passed on. */
 const MAX_TEXT = 200;
 
 export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFiles {

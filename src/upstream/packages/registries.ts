@@ -114,7 +114,6 @@ async function entry(
   return listed(asked.ecosystem === 'pypi' ? asked.name : name);
 }
 
-/** Tells another spelling from another package. */
 function plain(name: string): string {
   return name.toLowerCase().replace(/[-_.]/g, '');
 }
@@ -164,7 +163,7 @@ const versionsSchema = z.object({ versions: z.array(z.string()).min(1) }).transf
 /** A manifest is a few kilobytes, and its id stands at its beginning. */
 const ID = /<id>\s*([\w.-]{1,100})\s*<\/id>/;
 
-/** Case is ignored, but advisories are filed under the author's spelling: without its manifest any looks clean. */
+/** Letter case is ignored, but advisories are filed under the author's spelling, which only the manifest has. */
 function createNugetListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
     const id = name.toLowerCase();

@@ -37,9 +37,8 @@ const REST_SECONDS = 5;
 const BOUNDS = { timeoutMs: 3000, maxBytes: 64 * 1024, concurrency: 1, retries: 0 } as const;
 
 /**
- * The BTC/USD rate, read when the last is older than 60 s: three exchanges in parallel, shared by concurrent callers. A
- * price that is implausible, or of another time, does not count. Without agreement there is no rate: an older one never
- * prices.
+ * At most 60 s old: read from three exchanges, shared by concurrent callers. Implausible and old prices do not count.
+ * Without agreement there is no rate: an older one never prices.
  */
 export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): WatchedRates {
   const tickers = EXCHANGES.map(({ name, key, read }) => {
@@ -107,7 +106,7 @@ function unavailable(reasons: readonly string[]): Unavailable {
 /** How far two prices may be apart, in percent of the lower one. */
 const AGREE_PERCENT = 2n;
 
-/** The median of three rates, or the mean of two within 2 %. Else null: of two that differ, one is wrong, but which? */
+/** The median of three rates, or the mean of two within 2 %. Else null: of two that differ, either may be wrong. */
 export function agreedRate(rates: readonly string[]): string | null {
   const [low, middle, high] = inOrder(rates);
   if (low === undefined || middle === undefined) return null;

@@ -48,7 +48,6 @@ type MarkdownMissing = 'not_html' | 'unusual_markup';
 
 /** Characters of a title, a description and other single lines. */
 export const MAX_LINE = 500;
-/** Characters of an author's name. */
 export const MAX_AUTHOR = 200;
 /** Characters of the text, and of the Markdown: the route `web/extract` promises this number. */
 export const MAX_TEXT = 20_000;

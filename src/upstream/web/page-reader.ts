@@ -15,7 +15,6 @@ export interface PageReader {
 interface PageReaderOptions {
   /** Threads; each takes a core while it works. */
   readonly workers: number;
-  /** Pages that may wait for a thread. */
   readonly waiting?: number;
   readonly waitMs?: number;
   /** Until a new thread has loaded what its page needs. */

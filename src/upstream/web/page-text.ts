@@ -204,7 +204,6 @@ function altOf(link: PageElement): string | null {
   return null;
 }
 
-/** A link, or the place of one. */
 export function isLink(nodeName: string): boolean {
   return nodeName.toUpperCase() === 'A';
 }

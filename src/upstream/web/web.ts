@@ -18,9 +18,8 @@ import type { PageReader } from './page-reader.ts';
 import { isSeen } from './page-text.ts';
 
 /**
- * Both methods reject with `url_not_public` (400), also after a redirect; NotFound; UpstreamFailed (502), naming the
- * host; TooMany (429) for a host's limit; Unavailable (503). `check` resolves to UnreachedUrl for NotFound and
- * UpstreamFailed.
+ * Both methods reject with `url_not_public` (400), NotFound, UpstreamFailed (502), which names the host, TooMany (429)
+ * for a host's limit, Unavailable (503). `check` resolves to UnreachedUrl for NotFound and UpstreamFailed.
  */
 export interface Web {
   readonly measuredFrom: string;
