@@ -1,5 +1,6 @@
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { setNewest } from '../../lib/memory.ts';
 import { type Agreed, createAgreedHead } from './agreed-head.ts';
 import { type Ask, createAsk } from './failover.ts';
 import type { ChainLog } from './heads.ts';
@@ -192,10 +193,7 @@ function newCache<T>(keepBlocks: number, maxEntries: number): ChainCache<T> {
       return entry !== undefined && Math.abs(block - entry.block) < keepBlocks ? entry.value : undefined;
     },
     set(key, block, value) {
-      entries.delete(key);
-      entries.set(key, { block, value });
-      const [oldest] = entries.keys();
-      if (entries.size > maxEntries && oldest !== undefined) entries.delete(oldest);
+      setNewest(entries, key, { block, value }, maxEntries);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { type Coverage, missingFrom, type Span } from '../../lib/coverage.ts';
+import { setNewest } from '../../lib/memory.ts';
 import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { histogramOf } from './costs.ts';
@@ -286,9 +287,7 @@ function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame)
     const value = compute(hour, frame);
     kept.delete(hour);
     if (frame.above !== null && (newest.get() as number) >= frame.above + DEPTH) {
-      kept.set(hour, { frame, stored: storedIn(frame, full, fees), value });
-      const [oldest] = kept.keys();
-      if (kept.size > MAX_HOURS && oldest !== undefined) kept.delete(oldest);
+      setNewest(kept, hour, { frame, stored: storedIn(frame, full, fees), value }, MAX_HOURS);
     }
     return value;
   };

@@ -1,3 +1,4 @@
+import { setNewest } from '../../lib/memory.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
 // Probes of RPC endpoints: written by the round, read one by one, and counted. Times are Unix milliseconds.
@@ -96,9 +97,7 @@ export function createProbeTallies(db: Sqlite): ProbeTallies {
   function ofHour(endpoint: string, from: number): TallyRow {
     const key = `${from} ${endpoint}`;
     const known = kept.get(key) ?? (count.get(endpoint, from, from + HOUR_MS - 1) as TallyRow);
-    kept.set(key, known);
-    const [oldest] = kept.keys();
-    if (kept.size > MAX_KEPT && oldest !== undefined) kept.delete(oldest);
+    setNewest(kept, key, known, MAX_KEPT);
     return known;
   }
 
