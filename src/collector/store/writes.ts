@@ -73,8 +73,6 @@ export interface ChainWrites {
   storeHead(head: StoredHead): void;
   /** Their rows stay until the logs are scanned again. */
   forgetLogs(span: Span): void;
-  /** From this block up. */
-  dropFrom(block: number): void;
   drop(span: Span): void;
   /** Rolls up the oldest hour that ended by `before` (Unix seconds); false when there is none. */
   rollUpHour(before: number): boolean;
@@ -133,7 +131,6 @@ export function createChainWrites(db: Sqlite): ChainWrites {
     storeLabels: (rows) => commit(() => runEach(statements.label, rows)),
     storeHead: (head) => commit(() => facts.storeHead(head)),
     forgetLogs: (span) => commit(() => facts.uncover('logs', span)),
-    dropFrom: (block) => commit(() => drop({ from: block, to: TOP })),
     drop: (span) => commit(() => drop(span)),
     rollUpHour: (before) => commit(() => rollup.rollUpHour(before)),
     dropHours: (before) => commit(() => rollup.dropHours(before)),

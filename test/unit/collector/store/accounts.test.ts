@@ -168,7 +168,7 @@ describe('accounts of tokens', () => {
       deploys: [],
       scan: logs([moved(1, ALICE), moved(80, BOB), moved(120, CAROL)]),
     });
-    writes.dropFrom(100);
+    writes.drop({ from: 100, to: 130 });
     expect(kept()).toMatchObject({ accounts: 2, until: place(99) });
     writes.rollUpHour(START + HOUR);
     expect(kept()).toMatchObject({ accounts: 1, since: place(60) });
