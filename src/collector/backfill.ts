@@ -8,7 +8,7 @@ import { DatabaseFileError } from '../lib/sqlite-file.ts';
 import { type CollectorContext, createSizer, noteRefused } from './context.ts';
 import { readLateLabels, readPendingCode } from './labels.ts';
 import { alarm, dedupeLogs, findStale, misfit, prepareScan, prepareSpan, readBlocks } from './spans.ts';
-import type { CoverageKind } from './store/facts.ts';
+import { type CoverageKind, HOUR, hourOf } from './store/facts.ts';
 
 /** `step` resolves to the milliseconds until the next step. `window` is the span that it fills. */
 export interface Backfill {
@@ -122,7 +122,6 @@ function createSized(
 }
 
 const DAY_SECONDS = 86_400;
-const HOUR_SECONDS = 3600;
 const SWEEP_EVERY_MS = 60_000;
 
 /** Task 0; true when more may be due. The present is the newest stored block's time: a wrong clock deletes nothing. */
@@ -132,7 +131,7 @@ function createRetention({ clock, limits, lookups, writes }: CollectorContext): 
     if (clock.nowMs() - lookedMs < SWEEP_EVERY_MS) return false;
     const newest = lookups.newestAt();
     if (newest === null) return false;
-    const hour = Math.floor(newest / HOUR_SECONDS) * HOUR_SECONDS;
+    const hour = hourOf(newest);
     if (writes.rollUpHour(hour - limits.retentionDays * DAY_SECONDS)) return true;
     writes.dropHours(hour - limits.hoursDays * DAY_SECONDS);
     lookedMs = clock.nowMs();
@@ -166,7 +165,7 @@ function createWindow(context: CollectorContext): BackfillWindow {
     current(kind) {
       const { head, next } = state;
       if (blockSeconds === null || head === null || next === null) return null;
-      const blocks = Math.ceil((limits.backfillHours * HOUR_SECONDS) / blockSeconds);
+      const blocks = Math.ceil((limits.backfillHours * HOUR) / blockSeconds);
       return { from: Math.max(floors[kind], head.number - blocks + 1), to: next - 1 };
     },
     async measured() {
