@@ -257,8 +257,8 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
 }
 
 /**
- * Task 6. Stores blocks that fit the stored neighbours. A neighbour that does not fit is compared with the chain's: a
- * right one refuses the answer; wrong ones are an alarm, and are deleted.
+ * Task 6. Stores blocks that fit the stored neighbours. A neighbour that does not fit is compared with the chain: where
+ * it is right, the answer is refused, as of another chain; else it is an alarm, and the wrong blocks are deleted.
  */
 async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const { fillChain, writes } = context;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-// What documents, answers and requests say of the service: its chain, its version, and the source of an answer.
+// What documents, answers and requests say of the service, and of an answer's source.
 
 export interface NamedChain {
   readonly name: string;

@@ -4,7 +4,6 @@ import { hourOf } from './facts.ts';
 
 // What transactions cost, as counts of equal values an hour, to three significant digits: at most some hundred rows.
 
-/** What a transaction does, as its own fields show it. */
 export type OperationKind = 'deploy' | 'nativeTransfer' | 'tokenTransfer' | 'contractCall';
 
 /** A mined transaction's cost; time and base fee of its block, both prices in wei a gas. */

@@ -1,6 +1,6 @@
 import type { Clipped } from '../../lib/untrusted.ts';
 
-// What a reading thread is given and gives back, and how the kind of a page is told.
+// What a reading thread takes and gives back, and how the kind of a page is told.
 
 export interface PageSource {
   readonly bytes: Uint8Array;
