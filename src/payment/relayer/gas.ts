@@ -33,7 +33,6 @@ export interface Prices {
   readonly blockGas: bigint;
   /** Per unit of gas, in wei; 0 before the first read. */
   readonly gasPrice: bigint;
-  /** What a new transaction offers. */
   readonly offer: Price;
   /** Whether an offer covers the next block's base fee, which is at most 2 % higher. */
   covers(price: Price): boolean;
@@ -101,7 +100,6 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
       // The next call tries again.
       void refresh().catch(() => {});
     },
-    /** The last prices; all 0 before the first read. */
     prices: (): Prices => prices,
   };
 }
@@ -131,10 +129,7 @@ export interface Load {
   readonly calls: number;
 }
 
-/**
- * Gas limits of settlements. A lone one's is fixed. A batch has the sum of its payments' budgets: fixed for a call; for
- * a transfer, a quarter more than recent batches used at most. `sharePercent`: a transaction's part of a block.
- */
+/** Gas limits, from what recent batches used. `sharePercent`: the part of a block for one transaction. */
 export function createGasModel(sharePercent: number) {
   let each = FIRST_GUESS;
   // Lowered while batches fail: a gas griefer can waste its batch's whole gas limit.
@@ -193,7 +188,6 @@ const RESERVE_SETTLEMENTS = 10n;
 /** The last read of the relayer's balance, in wei. */
 export interface GasReading {
   readonly balanceWei: bigint;
-  /** Per unit of gas. */
   readonly gasPriceWei: bigint;
   /** Sales stop below this balance. */
   readonly neededWei: bigint;
@@ -204,11 +198,9 @@ interface GasWatchOptions {
   readonly chain: ChainClient;
   readonly relayer: `0x${string}`;
   readonly onReading?: ((reading: GasReading) => void) | undefined;
-  /** Told when the relayer becomes short of gas, at the first reading too, and when it has enough again. */
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** Balance above what is needed, in wei; below zero where it is too little. */
 const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
 
 /** Logs each change between short and enough. It may name what the public detail may not. */
@@ -256,10 +248,7 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
   }
 
   return {
-    /**
-     * A reading that would stop sales counts once two providers give one, where two are configured. `expectedWei`: the
-     * cost of the open settlements. Rejects when the chain cannot be read; the last reading then stays.
-     */
+    /** `expectedWei`: of open settlements. Two providers must show a shortage. Rejects, and keeps the last reading. */
     async refresh(expectedWei = 0n): Promise<void> {
       const first = readingOf(await chain.batch(questions));
       const isShort = slackOf(first) < 2n * expectedWei;
@@ -275,7 +264,6 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
   };
 }
 
-/** Every UTC day's length in Unix time. */
 const DAY_MS = 86_400_000;
 /** The token counts in millionths of a USDC, the chain's gas in units of 18 decimals. */
 const WEI_PER_UNIT = 10n ** 12n;
@@ -293,10 +281,9 @@ interface GasBudgetOptions {
 }
 
 /**
- * Counts what gas costs in a UTC day, across restarts. Once the day's budget is used up, sales are refused before their
- * handler runs. Transactions that settled nothing have a second budget. Once that is used up, accounts with code cannot
- * buy: a contract can pass every simulation and fail in the block at no cost, a plain account must send a transaction
- * each time. Both are thresholds and no caps: what was sold or sent before is still settled, and counted when mined.
+ * Counts what gas costs in a UTC day, across restarts. Two budgets, neither a cap: what was sold is still settled.
+ * Without the day's, nothing is sold. Without that for failures, accounts with code cannot buy: a contract can pass
+ * every simulation and fail in the block at no cost, a plain account must send a transaction each time.
  */
 export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms }: GasBudgetOptions) {
   let spent = { day: '', number: -1, wei: 0n, failedWei: 0n };
@@ -330,9 +317,7 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
         .add(on.day, { wei, failedWei, gas: gasUsed, transactions: 1, payments: settled })
         .catch((error) => log.error({ err: error, wei: String(wei) }, 'the cost of a settlement was not stored'));
     },
-    /** In this UTC day, in wei. */
     spentWei: (): bigint => today().wei,
-    /** Spent in this UTC day on transactions that settled nothing, in wei. */
     failedWei: (): bigint => today().failedWei,
     /** What this UTC day may cost, in wei, by the income that was read last. Null means no limit. */
     dailyWei: allowance.wei,
@@ -350,10 +335,7 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
   };
 }
 
-/**
- * The income comes from the ledger, because other processes earn it too. It is read once half of the allowance is
- * spent: a relayer that earns its gas reads it a few times a day.
- */
+/** The ledger has the income, as other processes earn too. It is read once half of the allowance is spent. */
 function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' | 'incomeToday'>, today: () => string) {
   let income = { day: '', wei: 0n };
 
@@ -374,7 +356,6 @@ function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' 
 
 export type GasBudget = ReturnType<typeof createGasBudget>;
 
-/** What a mined transaction cost, and what it settled. */
 export interface MinedCost {
   readonly wei: bigint;
   readonly gasUsed: bigint;
@@ -387,7 +368,6 @@ export interface MinedCost {
   readonly failedWei: bigint;
 }
 
-/** What a mined transaction cost one rail, and what it settled there. */
 export interface RailCost {
   readonly rail: string;
   readonly wei: number;

@@ -21,7 +21,6 @@ import {
 /** What the sender took from the queues together: payments, or one operation. */
 interface Round {
   readonly jobs: readonly Job[];
-  /** Null in a round of payments. */
   readonly operation: OperationJob | null;
   /** Jobs that wait until the groups are sent. */
   rest: Omit<Prepared, 'groups'>;
@@ -59,11 +58,9 @@ export interface Sorting {
   /** Used or unreadable jobs, in the order of their lookups; `next` is the first without one. */
   toLookUp: readonly Job[];
   next: number;
-  /** Lookups under way. */
   asked: number;
 }
 
-/** What does not change. */
 interface Settings {
   readonly usdc: `0x${string}`;
   /** Milliseconds that a job waits for others at the most while a transaction is in flight (the batch window). */
@@ -84,7 +81,6 @@ export interface State {
   readonly operations: OperationJob[];
   /** Idle, in the batch window, in a round, or in a pause after a failed round. */
   sender: 'idle' | 'window' | 'round' | 'pause';
-  /** Null outside of a round. */
   round: Round | null;
   /** The watch over flights: idle without any, waiting for a head or the next poll, or looking for receipts. */
   watch: 'idle' | 'waiting' | 'looking';
@@ -99,13 +95,11 @@ export interface State {
 }
 
 interface StateOptions extends Settings {
-  /** Signs locally. Equal calls give equal transactions. */
   readonly wallet: Pick<Wallet, 'sign'>;
   /** The part of a block that one transaction may take, in percent. */
   readonly blockSharePercent: number;
 }
 
-/** Nothing is known, open or in flight. */
 export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePercent }: StateOptions): State {
   const nonces = createNonces();
   const gas = createGasModel(blockSharePercent);
@@ -132,7 +126,6 @@ export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePer
 /** What the machine knows at an event. */
 export interface Moment {
   readonly nowMs: number;
-  /** From the last read of the newest block. */
   readonly prices: Prices;
   /** Whether failures have used up today's budget. Then each payment is simulated before it is sent. */
   readonly isCareful: boolean;
@@ -141,7 +134,6 @@ export interface Moment {
 /** The two parts that work step by step: the sender's round, and the resend of late flights. */
 export type Procedure = 'round' | 'resend';
 
-/** What a wait is for. */
 export type Timer =
   | { readonly name: 'window' }
   | { readonly name: 'poll' }
@@ -193,11 +185,9 @@ interface Asks {
 type AskOf<K extends keyof Asks> = { readonly kind: K } & Readonly<Asks[K]['effect']>;
 export type Ask = { [K in keyof Asks]: AskOf<K> }[keyof Asks];
 
-/** Effects without an answer. */
 type Command =
   | { readonly kind: 'resendEverywhere'; readonly raws: readonly string[] }
   | { readonly kind: 'listen' | 'stopListening' }
-  /** Ends a wait now. */
   | { readonly kind: 'wake'; readonly timer: 'window' | 'poll' }
   | { readonly kind: 'end'; readonly job: Job; readonly outcome: Outcome }
   | { readonly kind: 'endOperation'; readonly job: OperationJob; readonly outcome: OperationOutcome }
@@ -224,7 +214,6 @@ export interface Turn {
   readonly effects: Effect[];
 }
 
-/** What a settlement needs to know of its payer. */
 export type Reading = Pick<Awaited<ReturnType<ChainCheck['read']>>, 'used' | 'hasCode'>;
 
 export interface RoundLimits {

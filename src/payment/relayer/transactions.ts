@@ -7,12 +7,10 @@ import type { Receipt } from '../usdc/evidence.ts';
 import { bytesWords, hexWord } from '../usdc/token.ts';
 import type { GasModel, Load, MinedCost, Price, Prices, RailCost } from './gas.ts';
 
-// What the relayer sends: its jobs, the flights that carry them, their nonces, the batches of Multicall3, the wallet
-// that signs, and the costs. A flight is a nonce with its transaction and replacements. It stays until its nonce is
-// used, or until no node has accepted a transaction under it. Else it would leave a gap that all later nonces wait
-// behind.
+// What the relayer sends: jobs, the flights that carry them, nonces, Multicall3's batches, the signing wallet, and
+// costs. A flight is a nonce with its transaction and replacements. It stays until its nonce is used, or no node has
+// accepted a transaction under it: a gap would hold all later nonces.
 
-/** One intent in the relayer. */
 export interface Job {
   readonly intent: Intent;
   /** Unix milliseconds: when the intent was submitted, and when it last joined the queue. */
@@ -51,17 +49,13 @@ export function newJob(intent: Intent, nowMs: number): Job {
   };
 }
 
-/** An operation in the relayer. It shares a transaction with nothing. */
+/** It shares a transaction with nothing. The members are as in `Job`. */
 export interface OperationJob {
   readonly operation: Operation;
-  /** When it last joined the queue, in Unix milliseconds. */
   queuedMs: number;
   ended: boolean;
-  /** The relayer's nonces under which it may have been sent to a node. */
   readonly nonces: Set<number>;
-  /** Only a mined transaction can show its end. It is sent even if a simulation refuses it. */
   mustSend: boolean;
-  /** Unix milliseconds since which the chain cannot be read about it. */
   unresolvedMs: number | null;
 }
 
@@ -72,11 +66,9 @@ export function newOperationJob(operation: Operation, nowMs: number): OperationJ
   return { operation, queuedMs: nowMs, ended: false, nonces: new Set(), mustSend: false, unresolvedMs: null };
 }
 
-/** A signed transaction: payments, or one operation. */
+/** A signed transaction: payments (`jobs`), or one operation. */
 export interface Transaction extends Signed {
-  /** Empty for an operation. */
   readonly jobs: readonly Job[];
-  /** Null for payments. */
   readonly operationJob: OperationJob | null;
   readonly gas: bigint;
   readonly price: Price;
@@ -93,14 +85,12 @@ export interface Flight {
   resends: number;
 }
 
-/** The transaction that was signed last. */
 export function newest(flight: Flight): Transaction {
   const transaction = flight.transactions.at(-1);
   if (!transaction) throw new Error('a flight without a transaction');
   return transaction;
 }
 
-/** The jobs of all transactions of a flight. */
 export function jobsOf(flight: Flight): Job[] {
   return [...new Set(flight.transactions.flatMap(({ jobs }) => jobs))];
 }
@@ -138,7 +128,6 @@ function operationCall({ operation: { to, data, gas } }: OperationJob): SettleCa
   return { to: bytesToHex(to), data: bytesToHex(data), gas };
 }
 
-/** The relayer's transactions in flight, by nonce. */
 export function createFlights(options: FlightsOptions) {
   const { nonces } = options;
   const flights = new Map<number, Flight>();
@@ -296,10 +285,7 @@ interface Signed {
 /** EIP-2718's type of an EIP-1559 transaction, before the fields. */
 const TYPE = Buffer.from([2]);
 
-/**
- * Pays the gas. It signs natively and encodes byte by byte: in JavaScript a signature blocks the event loop for
- * milliseconds, and so does a library's encoding of hundreds of payments.
- */
+/** Pays the gas. Native: in JavaScript a signature, or a library's encoding, blocks the event loop for milliseconds. */
 export function createWallet(privateKey: `0x${string}`, chainId: number) {
   const key = hexToBytes(privateKey);
   const address = addressOf(key);

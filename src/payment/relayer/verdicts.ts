@@ -6,8 +6,7 @@ import type { After, Reading, Sorting, Turn } from './state.ts';
 import type { Job, OperationJob, Transaction } from './transactions.ts';
 
 // What the chain's answers mean for a job, and what becomes of it: a transaction's logs count, never a call's success.
-// A judge's ruling is carried out, doubtful jobs are sorted by their payers and then by the logs, and suspected payers
-// are checked. The judges are pure.
+// The judges are pure; rulings are carried out, doubtful jobs sorted, suspected payers checked.
 
 /** Percent of the limit, 300,000 gas: twice what a plain account uses (91,077). A wallet of several owners: 130,000. */
 const DEAR_PERCENT = 60n;
@@ -42,11 +41,8 @@ interface JudgedReceipt {
 }
 
 /**
- * Judges each job by its own logs:
- * 1. The transfer is there: settled.
- * 2. It is missing, in a batch: tried again in half the group, so that the job that failed the batch ends up alone.
- * 3. It is missing, alone: the logs up to its block show who used it.
- * A job that was alone and used DEAR_PERCENT of its gas gets a ban, paid or not.
+ * By each job's own logs. Unpaid in a batch: again in half the group, so that the culprit ends up alone. Unpaid alone:
+ * the logs show who used it. Alone with DEAR_PERCENT of its gas used: a ban, paid or not.
  */
 export function judgeReceipt({ jobs, gas }: Transaction, receipt: Receipt, usdc: string): JudgedReceipt {
   const block = Number(receipt.blockNumber);
@@ -82,9 +78,8 @@ export function judgeUnresolved(job: Job, nowMs: number): Ruling {
 }
 
 /**
- * Judges a job that a transaction of ours did not pay, by the logs up to its block. If unused, it has failed, unless
- * another of ours may still be mined (`isPending`), which a node refused or whose nonce was given back: no flight
- * follows it. Then the job is sent again under the lowest free nonce, until the chain is past all of its nonces.
+ * A job that our transaction did not pay, by the logs. If unused it has failed, unless another of ours may still be
+ * mined (`isPending`) that no flight follows: then it is sent until the chain is past its nonces.
  */
 export function judgeLookUp(
   job: Job,
@@ -104,10 +99,7 @@ interface Shown {
   readonly provenBlock: number;
 }
 
-/**
- * An unused job ends without a transaction when no third party can hold its authorization: no node has seen it, or only
- * transactions that were mined without it. Nodes differ in height, so those are looked up at a block that has them.
- */
+/** It ends unsent if no node has seen it. What was mined without it is looked up where nodes have those blocks. */
 export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }: Shown): Verdict {
   if (intent.broadcast || isPending) return { kind: 'sendAlone' };
   if (nonces.size === 0) return { kind: 'end', outcome: { kind: 'failed', reason: REVERTED } };
@@ -115,9 +107,8 @@ export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }
 }
 
 /**
- * Whether a payer caused its lone transaction to move nothing. `ban`: it has code, and passed a simulation. `no`: a
- * plain account held less than the price at that block, or cannot be read; the purchase counts the failure. `ask`: it
- * held the price, and is banned if the token works.
+ * Whether a payer made its lone transaction move nothing. `ban`: it has code. `no`: a plain account held less than the
+ * price at that block, or is unread. `ask`: it held the price; banned if the token works.
  */
 export function judgePayer(job: Job, seen: { hasCode: boolean } | { balance: bigint | null }): 'ban' | 'no' | 'ask' {
   if ('hasCode' in seen) return job.hasCode || seen.hasCode ? 'ban' : 'ask';
@@ -132,7 +123,6 @@ export function isGriefer({ wasInFailedBatch, hasCode }: Job): boolean {
 /** Milliseconds until another try, where a failure may pass. */
 export const RETRY_MS = 500;
 
-/** Whether a transaction of ours with the job may still be mined. */
 export function isPending({ state }: Turn, job: Pick<Job, 'nonces'>): boolean {
   return [...job.nonces].some((nonce) => !state.nonces.isPast(nonce));
 }
@@ -145,7 +135,6 @@ export function finish({ state, effects }: Turn, job: Job, outcome: Outcome): vo
   effects.push({ kind: 'end', job, outcome });
 }
 
-/** Ends an operation; the first outcome counts. */
 export function finishOperation({ state, effects }: Turn, job: OperationJob, outcome: OperationOutcome): void {
   if (job.ended) return;
   job.ended = true;
@@ -205,7 +194,6 @@ export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
   );
 }
 
-/** Frees the sender for the next round. */
 export function endRound({ state }: Turn): void {
   state.sender = 'idle';
   state.round = null;
