@@ -110,7 +110,6 @@ export function createChannelBook(options: ChannelBookOptions) {
   };
 }
 
-/** Judges whether a state is young enough and believed. */
 function createFreshStates({ store, read, network, withdrawDelaySeconds, lastHead, clock }: ChannelBookOptions) {
   const freshMs = Math.min(MOST_FRESH_MS, (withdrawDelaySeconds * 1000) / 3);
   const reading = new Set<string>();
@@ -197,7 +196,6 @@ const MOST_AT_ONCE = 500;
 /** Tries of a read, each at a new head. A node that makes a block meanwhile may answer from that one. */
 const MOST_TRIES = 3;
 
-/** An answer from another block than the named one. */
 class OtherBlock extends UpstreamFailed {
   constructor() {
     super('chain', `${STATE} at another block`);
@@ -236,9 +234,8 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
 
   return {
     /**
-     * The states at one block, at most MOST_AT_ONCE by one request; zeros without a deposit. Two providers gave each,
-     * if two are configured. Rejects when the chain cannot be read, and with Unavailable (`settlement_unavailable`)
-     * where no two say the same.
+     * The states at one block; zeros without a deposit. Two providers gave each, if two are configured. Rejects when
+     * the chain is unread; with Unavailable (`settlement_unavailable`) where no two agree.
      */
     async read(
       ids: readonly Uint8Array[],
@@ -255,10 +252,7 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
         }
       }
     },
-    /**
-     * What each provider says of at most MOST_AT_ONCE channels, without those that do not answer or take another block.
-     * Nothing is confirmed: it may warn, and decides nothing. Rejects when nobody answers.
-     */
+    /** What each provider says of MOST_AT_ONCE channels at most. It may warn, and decides nothing. Rejects for none. */
     async readEach(ids: readonly Uint8Array[], atBlock: number, rank: Rank): Promise<readonly ChannelStates[]> {
       const answers = await chain.each([callOf(ids, toQuantity(atBlock))], { rank });
       return answers.flatMap(([outcome]) => {
@@ -334,10 +328,7 @@ const WAIT_MS = 3000;
 /** Precedence of a read whose client has had no uncharged failure in this minute. Others have 0. */
 const WITHOUT_FAILURE = 1;
 
-/**
- * Reads for buyers. Clients take turns; those without a failure in this minute come first and have a quarter of the
- * places to themselves. Throws Unavailable (`chain_busy`) for a read without a place or with too long a wait.
- */
+/** For buyers, in turns. Clients without a failure have a quarter of the places. Throws Unavailable (`chain_busy`). */
 export function createSharedChannelReads(
   chain: Pick<ChainClient, 'batch' | 'each' | 'agreed' | 'ready'>,
   clock: Clock,
@@ -375,10 +366,7 @@ const KEEP_MS = 3_600_000;
 /** Rows of one write, so that it does not hold up others. */
 const MOST_DELETED = 500;
 
-/**
- * Deletes rows without a sale. A deposit whose call fails leaves one, and a payer can name any number of channels. A
- * later sale makes it again. Rejects when the ledger cannot be written; the next call goes on.
- */
+/** Deletes rows without a sale: a payer can name any number of channels. Rejects when the ledger cannot be written. */
 export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: Clock) {
   let nextMs = 0;
 

@@ -16,7 +16,6 @@ export interface ClaimLimits {
   readonly ageMs: number;
 }
 
-/** The operator's limits. */
 export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): ClaimLimits {
   return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
 }
@@ -78,10 +77,8 @@ export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: numb
 }
 
 /**
- * Bounds the money at risk while claims fail, for all channels together. By plan the charges of any number of channels
- * wait. Two sums are bounded by MOST_AT_RISK thresholds each: what was charged since the failure began, by any process,
- * and what is overdue, also from before this process. A sale is judged from memory: by sums of the last five seconds,
- * and what this process has sold since. Calls that are under way at the same time are not counted yet.
+ * Bounds the money at risk while claims fail: what any process charged since the failure began, and what is overdue, by
+ * MOST_AT_RISK thresholds each. A sale is judged from memory, without calls that are under way.
  */
 export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOptions) {
   const most = MOST_AT_RISK * limits.threshold;
@@ -122,7 +119,6 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
       if (before === null || calmSinceMs !== null || ageMs >= MOST_AGE_MS) await read();
       else if (ageMs >= FRESH_MS) void read().catch(() => {});
     },
-    /** A voucher was sold at this price. */
     note(price: bigint): void {
       if (before !== null) sold += price;
     },
@@ -135,7 +131,6 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
       calmSinceMs ??= clock.nowMs();
       if (clock.nowMs() - calmSinceMs >= CALM_MS) before = null;
     },
-    /** A claim has worked. The bounds begin anew. */
     worked(): void {
       before = null;
     },
@@ -158,10 +153,7 @@ interface ClaimAlarmOptions {
   readonly log: { error(detail: object, message: string): void };
 }
 
-/**
- * Logs errors, at most hourly, while charges are overdue or MANY rounds in a row have failed. A channel that the
- * contract refuses fails no round, so a payer cannot stop the sales to others.
- */
+/** Logs hourly while charges are overdue or MANY rounds failed. A refused channel fails none, so it stops no sales. */
 export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
   const risk = createClaimRisk({ store, network, limits, clock });
   const readOverdue = () => store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));
@@ -216,10 +208,8 @@ const WEI_PER_USDC = 1e18;
 const QUIET_MS = 3_600_000;
 
 /**
- * Channels whose charges one provider says are in danger, while no two agree about them. Each is claimed early once
- * until two confirm or deny it, and not within an hour of that. So a liar costs the gas of one claim a channel and
- * hour, even if it drops and raises its alarm; an honest one saves the charges. In memory: a new process may claim once
- * more.
+ * Channels whose charges one provider says are in danger while no two agree. Each is claimed early once until two
+ * agree, and not within an hour of that: a liar costs one claim's gas a channel and hour. In memory only.
  */
 export function createWithdrawalAlarms(clock: Clock) {
   /** By channel: the block at which a provider said it. */
@@ -230,7 +220,6 @@ export function createWithdrawalAlarms(clock: Clock) {
   const costs = new Map<string, number>();
 
   return {
-    /** One provider says that the channel's charges are in danger at this block. */
     raise: (id: Uint8Array, block: number): void => void raised.set(bytesToHex(id), block),
     blockOf: (id: Uint8Array): number | null => raised.get(bytesToHex(id)) ?? null,
     /** Two providers agree about the channel. */
@@ -240,7 +229,6 @@ export function createWithdrawalAlarms(clock: Clock) {
       // A later alarm makes the wait no longer.
       if (quiet.get(key) === Number.POSITIVE_INFINITY) quiet.set(key, clock.nowMs() + QUIET_MS);
     },
-    /** Whether the channel is to be claimed early. */
     isDue(id: Uint8Array): boolean {
       const key = bytesToHex(id);
       const isQuiet = clock.nowMs() < (quiet.get(key) ?? 0);

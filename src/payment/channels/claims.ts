@@ -23,10 +23,9 @@ import { type ClaimLimits, isDue, rowOf, shortfallOf, type WithdrawalAlarms } fr
 import { type Scheme, SETTLEMENT } from './scheme.ts';
 import { readByTwo, unclaimedPages } from './withdrawals.ts';
 
-// Claims for many channels in one transaction what vouchers have charged, as far as the balances cover it, and sweeps
-// it to the receiver. A round:
+// Claims what vouchers have charged, many channels in one transaction, and sweeps it to the receiver. A round:
 // 1. Ends the claims that an earlier round or process left open.
-// 2. Reads the channels that are due from the chain, by two providers. Writes off what their balances no longer cover.
+// 2. Reads the due channels by two providers. Writes off what their balances no longer cover.
 // 3. Simulates the rows, and sets aside those that the contract refuses.
 // 4. Stores the claim and hands it to the relayer. The chain's logs show its end.
 // 5. Claims early, as the ledger has them, the channels that one provider alone says are in danger.
@@ -59,7 +58,6 @@ interface ClaimsOptions
 export interface ClaimReport {
   readonly claimed: bigint;
   readonly writtenOff: bigint;
-  /** Channels that could not be claimed. */
   readonly setAside: number;
 }
 
@@ -95,7 +93,6 @@ export function createClaims(options: ClaimsOptions) {
   };
 }
 
-/** Claims what one transaction takes. */
 function createTransactions(options: ClaimsOptions) {
   const { store, limits, network, alarms, clock, log } = options;
   const operations = createClaimOperations(options);
@@ -128,7 +125,6 @@ function createTransactions(options: ClaimsOptions) {
     // Two agree now. A channel that is due by an alarm alone is left where they deny it.
     const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
-    // What they agree on may be a block far behind the alarm's. That denies nothing.
     const isBehind = ({ id, state }: Channel) => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
     const ahead = [...denied].filter(isBehind);
     for (const channel of fresh) if (!isBehind(channel)) alarms.end(channel.id);
@@ -161,10 +157,7 @@ type CarryOut = (
   },
 ) => Promise<bigint>;
 
-/**
- * Claims channels as the ledger has them, each once. A refused row proves nothing about a state that no two agree on.
- * It waits, and so does one whose claim recorded nothing: a liar must not burn gas each round.
- */
+/** Claims channels as the ledger has them, once. What fails is set aside: a liar must not burn gas each round. */
 function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof createAside>, carryOut: CarryOut) {
   const { store, alarms } = options;
   /** The channels of each early claim whose end is not noted, by operation. */
@@ -252,7 +245,6 @@ function dueOf(channel: Channel): Due[] {
   return row ? [{ channel, row }] : [];
 }
 
-/** The channels with unclaimed charges that are taken. */
 async function listUnclaimed({ store, network }: ClaimsOptions, isTaken: (channel: Channel) => boolean) {
   const taken: Channel[] = [];
   for await (const page of unclaimedPages(store, network)) taken.push(...page.filter(isTaken));
@@ -301,7 +293,6 @@ export interface Due {
   readonly row: ClaimRow;
 }
 
-/** Rows that pass the simulation together, and their calldata. */
 interface Batch {
   readonly due: readonly Due[];
   readonly calldata: Uint8Array;
@@ -316,9 +307,8 @@ interface Sorted {
 }
 
 /**
- * Simulates the claim at the agreed head, or the newest of the rows' states; at `alarmBlock` one provider's word is
- * enough, as it alone may have that block. One refused row reverts all, so rows are split until it is alone. If only
- * the sweep is refused, the claim goes without: the receiver may be blocked, and the money is still recorded.
+ * One refused row reverts all, so rows are split until it is alone. At `alarmBlock` one provider's word is enough, as
+ * it alone may have that block. Where only the sweep is refused (a blocked receiver), the claim goes without.
  */
 export async function sortOut(
   options: BatchOptions,
@@ -360,10 +350,7 @@ interface Simulated {
   readonly enough?: number;
 }
 
-/**
- * Null when the contract takes the call at this block. A refusal stops the sales of a channel, so every provider is
- * asked: `enough` must refuse, where so many are configured, and more than take it. Rejects when too few answer.
- */
+/** Null when the contract takes it. `enough` must refuse it, and more than take it. Rejects when too few answer. */
 export async function whyRefused(
   { chain, sender }: Pick<BatchOptions, 'chain' | 'sender'>,
   { calldata, gas, block, enough = 2 }: Simulated,
@@ -401,7 +388,6 @@ interface ClaimOperationsOptions {
   readonly reader: Pick<ChannelReader, 'read'>;
   readonly chain: Pick<ChainClient, 'batch'>;
   readonly scheme: Pick<Scheme, 'channelId'>;
-  /** The fencing token of this process's lease; undefined where no other process can settle. */
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
 }
@@ -418,7 +404,6 @@ interface CarryOutHow {
   readonly onMined?: (receipt: MinedTransaction) => void;
 }
 
-/** Gas limit of a transaction that claims this many rows and sweeps. */
 export function claimGas(rows: number): bigint {
   return CLAIM_GAS.base + BigInt(rows) * CLAIM_GAS.row;
 }
@@ -462,9 +447,8 @@ export function createClaimOperations(options: ClaimOperationsOptions) {
   return {
     carryOut,
     /**
-     * Ends or sends the open claims. One that the chain shows ends so. Any other is sent again: the contract skips what
-     * it has recorded. Rejects when an end cannot be read, because a second claim of the same rows could take the first
-     * one's transaction for its own. The alarm counts such rounds.
+     * Ends the open claims that the chain shows and sends the others: the contract skips what is recorded. Rejects when
+     * an end is unread: a second claim could take the first one's transaction for its own.
      */
     async resume(signal: AbortSignal): Promise<void> {
       const open = (await store.openOperations(MOST_OPEN)).filter(({ kind }) => kind === 'claim');
@@ -523,9 +507,8 @@ async function shownEnd(
 }
 
 /**
- * Done: every row is recorded, and the logs show a transaction that recorded one, by which no other operation has
- * ended. `recorded`: the logs show no other, so nothing is left to send. Null: a row is not recorded. Rejects when the
- * chain or the ledger cannot be read, also when the nodes are behind the block of the rows' read.
+ * Done: all rows are recorded, and the logs show a transaction with one that ended no other operation. `recorded`:
+ * none, nothing is left to send. Null: a row is not recorded. Rejects when chain or ledger are unread.
  */
 async function lookUp(
   options: ClaimOperationsOptions,

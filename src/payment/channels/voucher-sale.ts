@@ -20,15 +20,11 @@ import { type ChannelPayload, reason, SETTLEMENT_BYTES } from './scheme.ts';
 import type { Turn, Turns } from './turns.ts';
 
 // The sale of a call for a voucher. The charge, the voucher and the answer are one write; the bytes leave after it.
-// 1. A voucher that has bought this very request gets that answer, or 410 when it was never delivered and is kept no
-//    more. Whatever fails for a voucher that may be charged says `charged: "unknown"`.
-// 2. Limits of payer and client, what stops all sales, the claims and the payment identifier are checked.
-// 3. The request waits for its turn in the channel.
-// 4. The channel is read again, unless it was read just before. A voucher that does not fit has bought this very
-//    request, or is refused with the new charges. One that fits has bought nothing: a sale raises the charges to its
-//    voucher in the same write. Earlier charges must not wait for a claim that cannot be sent.
-// 5. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
-// 6. The write, then the answer.
+// 1. A voucher that has bought this very request gets that answer, or 410 when it is lost undelivered.
+// 2. Limits, what stops all sales, claims and the payment identifier are checked. The request waits for its turn.
+// 3. The channel is read again, unless it was just read. A voucher that does not fit is refused with the new charges.
+// 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
+// 5. The write raises the charges to the voucher's ceiling. Then the answer leaves.
 
 interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
   store: JudgeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
@@ -40,7 +36,6 @@ interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
 const MOST_TRIES = 3;
 
 interface TurnOptions {
-  /** As `arrive` gave it. */
   readonly arrival: number;
   /** The ledger's row, read just before, else null. An older one could miss a sale: the endpoint would run in vain. */
   readonly known: Channel | null;
@@ -101,12 +96,11 @@ function createTurn(options: SellVoucherOptions) {
   return { turn, redelivered, arrive: corrections.arrive };
 }
 
-/** Sells a call for a voucher. */
 export function createSellVoucher(options: SellVoucherOptions) {
   const { turn, redelivered, arrive } = createTurn(options);
   const soon = createReadSoon(options.clock);
 
-  /** Steps 2 to 6. */
+  /** From step 2 on. */
   async function sell(
     voucher: PresentedVoucher,
     order: PaidOrder,
@@ -156,8 +150,7 @@ async function readChannel(
 ) {
   const turnsBefore = turns.ended();
   const channel = await soon(store.get(channelId));
-  // Other processes and deposits change a channel without our turn. So the row counts only where nothing was waited for
-  // since: no turn, and no look for an identifier or an earlier sale.
+  // Others change a channel without our turn. So the row counts only where nothing was waited for since its read.
   const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
   const inTurn = (hasWaited: boolean) => {
     const isDoubted = !channel || hasWaited || turns.ended() !== turnsBefore;
@@ -254,14 +247,10 @@ interface JudgeVoucherOptions {
   log: { error(detail: object, message: string): void };
 }
 
-/** Judges a voucher by its channel, and finds the answer that it has bought before. */
 function createJudgeVoucher(options: JudgeVoucherOptions) {
   const { store, ledger, book } = options;
 
-  /**
-   * Null without a sale, or once it was delivered as often as it may be. Throws 410 (`answer_gone`) when it was never
-   * delivered and is kept no more: a refusal would make the client sign and pay again.
-   */
+  /** Null without a sale or redelivery left. Throws 410 (`answer_gone`) if undelivered: a refusal would cost twice. */
   async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
     const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
     if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
@@ -272,11 +261,7 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
     return null;
   }
 
-  /**
-   * Null when the voucher fits; else its earlier answer. Throws PaymentRefused otherwise, and Unavailable while charges
-   * cannot be claimed. `known`: the ledger's row where it still counts; null: read it. `isDoubted`: the voucher may be
-   * charged, so what fails before a read shows otherwise is `charged: "unknown"`.
-   */
+  /** Null when it fits; else its earlier answer. Throws PaymentRefused; Unavailable while charges are unclaimable. */
   async function judgeVoucher(
     voucher: PresentedVoucher,
     order: PaidOrder,
@@ -327,19 +312,16 @@ async function checkClaims(
 /** Channels with a remembered correction, about 2 MB. */
 const MOST_CORRECTED = 10_000;
 
-/** Answers stale vouchers. */
 export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
   // The stale voucher that each channel was last corrected for, and the requests that had arrived by then.
   const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
   let arrivals = 0;
 
   return {
-    /** The number of an arriving request. */
     arrive: (): number => ++arrivals,
     /**
-     * A client that repeats a voucher after its correction cannot read the chain: it learns the charges from the
-     * receipt of the sale that it missed. One that can would not try again by itself then, so the first answer has no
-     * receipt. Requests that were made at once carry the same voucher and are no repetitions.
+     * A client that repeats a corrected voucher cannot read the chain: it learns the charges from the receipt of the
+     * sale that it missed. The first answer has none, so that a client that can read tries again.
      */
     answer: async (
       channelId: Uint8Array,
@@ -371,9 +353,7 @@ interface StaleDetail {
 
 /** 402: signed on top of other charges than the channel's. The client learns which voucher to sign. */
 export class StaleVoucher extends PaymentRefused {
-  /** The channel's, in base units. */
   readonly charged: bigint;
-  /** The scheme's name of the fault. */
   readonly code: string;
   constructor(channel: Channel, more: StaleDetail = {}) {
     const { code = 'cumulative_amount_mismatch', settlement = null, isForgiven = channel.charged > 0n } = more;
@@ -390,11 +370,7 @@ export interface Covered {
   readonly deposit: bigint;
 }
 
-/**
- * The first fault; null without one. `mayBeOld`: a new read of the chain may mend it. The ceiling must be above what is
- * claimed (the charges never fall below that), and the charges so far and the price, or the client's state is old. The
- * channel must exist, and its escrow cover the ceiling, less what a pending withdrawal may still take.
- */
+/** The first fault; null without one. `mayBeOld`: a new read of the chain may mend it. */
 export function faultOf(
   channel: Channel,
   { max, price, deposit }: Covered,
@@ -407,8 +383,7 @@ export function faultOf(
   if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
   if (max <= balance - state.withdrawAmount) return null;
   if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
-  // The client believes that more is left, and reads the chain when told that its state is old. So do we before we say
-  // so. That is counted: a channel that lacks a unit for the next call would be read for every voucher.
+  // A client that is told so reads the chain. So do we first, and count it: each voucher would cost a read.
   return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
 }
 
@@ -421,10 +396,7 @@ interface ClaimTrouble {
   readonly nowMs: number;
 }
 
-/**
- * Throws Unavailable (`settlement_unavailable`) where the oldest charge is overdue or too much is at risk: more charges
- * would wait, and the payers may withdraw the money for all of them.
- */
+/** Throws Unavailable (`settlement_unavailable`) where the oldest charge is overdue or too much is at risk. */
 export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
   const { unavailable, isTooMuch, limits, nowMs } = trouble;
   const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(limits, nowMs);

@@ -13,8 +13,7 @@ import type { ChannelReader, ChannelStates } from './channel.ts';
 import { isEndangered, type WithdrawalAlarms } from './claim-health.ts';
 
 // The watch for payers who take their money back without us. One provider's word is enough to warn:
-// 1. Every provider is asked for logs and states at a block that we name. The union of the logs counts, the lowest
-//    balance and the highest pending amount. States that no two have confirmed yet are read first.
+// 1. Each provider is asked for logs and states at one block; all logs count, and each state that shows danger.
 // 2. What all say alike is noted. Where they differ, two must agree, and who contradicts them is set apart.
 // 3. Where no two agree, a channel that one says is in danger is claimed early, once (`claim-health.ts`).
 // 4. Where no two agree on a head, or another is far beyond it, each is asked at its own.
@@ -78,8 +77,8 @@ interface WarningsOptions {
 }
 
 /**
- * For where two providers agree on no head, or one is far beyond it: one that is silent or stands still must not hide
- * withdrawals. Nothing is noted. A head that one alone says is read from it alone: honest ones refuse what is beyond
+ * For where no two providers agree on a head, or one is far beyond it: a silent or standing one must not hide
+ * withdrawals. Nothing is noted. One provider's own head is read from it alone: honest ones refuse blocks beyond
  * theirs.
  */
 function createWithdrawalWarnings(options: WarningsOptions) {
@@ -132,7 +131,6 @@ async function warnByLogs(options: WarningsOptions, head: number): Promise<void>
   );
 }
 
-/** Reads every channel with unclaimed charges. */
 async function warnOfAll(options: WarningsOptions, head: number): Promise<void> {
   const { store, network } = options;
   for await (const page of unclaimedPages(store, network)) await warnOf(options, page, head);
@@ -159,7 +157,6 @@ export async function* unclaimedPages(store: Pick<ChannelStore, 'listUnclaimed'>
   }
 }
 
-/** Whether this state would put charges in danger. */
 const endangers = (channel: Channel, state: ChannelState | null): boolean =>
   state !== null && channel.unclaimedSince !== null && isEndangered({ ...channel, state });
 
@@ -194,7 +191,6 @@ interface Named {
   shownBy: number;
 }
 
-/** Rounds of the watch. */
 export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const { store, chain, network, withdrawDelaySeconds, clock } = options;
   const staleMs = (withdrawDelaySeconds * 1000) / READS_A_DELAY;
@@ -210,10 +206,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   const isStale = ({ readAt, isConfirmed }: Channel): boolean =>
     !isConfirmed || readAt < startedMs || clock.nowMs() - readAt >= staleMs;
 
-  /**
-   * Channels with charges whose state is old or from before the start, then those with money whose state is unconfirmed
-   * or whose deposit is due again. What cannot be read hides no other. Then rejects with the first failure.
-   */
+  /** Old states with charges come first. Then rejects with the first failure: what is unread hides no other. */
   async function readStale(): Promise<void> {
     const read: Promise<void>[] = [];
     const refresh = async (channels: readonly Channel[]): Promise<void> => {
@@ -238,10 +231,7 @@ export function createWithdrawalWatch(options: WithdrawalWatchOptions) {
   }
 
   return {
-    /**
-     * Logs and states, each whatever happens to the other, then what one provider alone shows beyond the agreed head.
-     * Rejects when chain or ledger cannot be read; the next round goes on where the logs ended.
-     */
+    /** Tries logs, states, and what one provider shows beyond the agreed head. Then rejects; the next round goes on. */
     async run(): Promise<void> {
       const parts = [confirmed()];
       await Promise.allSettled(parts);
@@ -315,10 +305,7 @@ async function inEachTurn<T>({ agreed }: Pick<ChainClient, 'agreed'>, ask: (turn
   return first;
 }
 
-/**
- * Notes what providers agree on, each channel whatever happens to the others. Alarms for those that one says are in
- * danger and no two agree about. Then rejects with the first failure.
- */
+/** Notes what two agree on. Alarms where one sees danger and no two agree. Rejects at the end by the first failure. */
 async function refreshChannels(
   options: WithdrawalWatchOptions,
   channels: readonly Channel[],
