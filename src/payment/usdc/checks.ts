@@ -21,13 +21,11 @@ import {
 } from './payer-reads.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
 
-// The checks of a payment that need the chain, and the call that settles it. One read serves concurrent payments.
+// The checks of a payment that need the chain, and the call that settles it.
 // 1. The payer signed: by key, or its contract says so, as often as a budget allows.
-// 2. Before the reservation the authorization is unused, and the balance covers its amount. After it the balance covers
-//    earlier open payments too, and an account with code passes a simulation.
+// 2. Before the reservation: it is unused and the balance covers it. After it: earlier open payments too.
 
 interface AuthorizationChecksOptions {
-  /** Sums a payer's open payments under these contracts that were reserved before this one. */
   ledger: { openBefore(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
@@ -171,10 +169,7 @@ export function createChainCheck(
   };
 }
 
-/**
- * The block where a search would begin: by the agreed head, where there is one. From the block that one provider says
- * it could find nothing, or take thousands of requests.
- */
+/** By the agreed head: from one provider's block a search could find nothing, or take thousands of requests. */
 function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
   const head = agreed.witnesses < 2 ? reading.block : agreed.lastHead();
   if (head === null) throw chainBusy();
@@ -207,16 +202,14 @@ const CUSTOMERS_PER_MINUTE = 60;
 /** Of these for one client: anyone can name such a payer, since the signature is not proven yet. */
 const MOST_CUSTOMERS_OF_CLIENT = 4;
 
-/** Limits how many contracts are asked for their signature. */
 export interface ContractBudget {
   /** Counts a check and returns 0; or counts nothing and returns the seconds until another try. */
   take(asker: Pick<Asker, 'client' | 'hasFailed'>, hasPaid: boolean): number;
 }
 
 /**
- * The budget of a process. All rails share it, so that a second way to pay does not double what a client may cause.
- * Payers that have paid before have a part of their own, then the rest. A client gets nothing of that part in the
- * minute of an uncharged failure, such as a wrong signature.
+ * Of a process, for all rails: a second way to pay doubles nothing. Payers that have paid have a part of their own,
+ * then the rest; a client has none of that part in the minute of an uncharged failure, such as a wrong signature.
  */
 export function createContractBudget(clock: Clock): ContractBudget {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
@@ -231,20 +224,15 @@ export function createContractBudget(clock: Clock): ContractBudget {
 
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
-  /** The digest that the payer signed. */
   digestOf(authorization: Authorization): Uint8Array;
   status: Pick<PurchaseRail['status'], 'refusesCode'>;
-  /** Whether a payment of this payer has ever settled here. */
   hasPaid(authorization: Authorization): Promise<boolean>;
   contracts: ContractBudget;
 }
 
 /**
- * Checks that the payer signed, the cheapest step first:
- * 1. Recover the signer natively. The payer's own key ends the check.
- * 2. Read whether the payer has code, in a shared request. Refuse one without.
- * 3. Refuse while accounts with code are not settled.
- * 4. Ask the payer's contract (ERC-1271), as often as the budget allows.
+ * The cheapest step first: the payer's own key; whether it has code, by a shared read; whether such accounts are
+ * settled now; its contract (ERC-1271), as often as the budget allows.
  */
 export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
@@ -274,10 +262,7 @@ export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode
   throw new Unavailable('settlement_unavailable', detail, 3600);
 }
 
-/**
- * Gas for a rail's own call in a batch. On the embedded network a deposit into a new channel uses 97,504, the first of
- * all 145,000 alone. Arc's own USDC costs more: up to 200,000 are expected.
- */
+/** Gas of a rail's own call in a batch. The embedded network uses 97,504, at first 145,000; Arc's USDC costs more. */
 export const CALL_GAS = 200_000n;
 /** Gas limit of such a call alone: twice that, because a payer that uses 60 % of it is banned (relayer/verdicts.ts). */
 export const LONE_CALL_GAS = 2n * CALL_GAS;

@@ -22,12 +22,10 @@ import type { TokenWatch } from './token-watch.ts';
 
 // A settler that uses a third party's service: a facilitator, or the Gateway. Its answer alone never counts as payment.
 // 1. A payment that was used before it was handed over belongs to another ledger. It fails.
-// 2. The row notes on disk that the authorization is handed over. Only then is it sent.
-// 3. An attempt sends one request, bounded in time, and never repeats it.
-// 4. A refusal before any broadcast, of what was never handed over before and is unused: failed, and may be used again.
-// 5. After any other answer the evidence is watched until it shows an end, else the outcome is unknown. A transaction
-//    that the service names is read first: its receipt proves a payment with one request. A wrong name proves nothing.
-// 6. The queue limits the requests, tries again after pauses, and stops sales while the service does not answer.
+// 2. The row notes the handing over on disk. Then one request is sent, bounded in time, and never repeated.
+// 3. Refused at the first handing over, and unused: failed, and may be used again.
+// 4. Else the evidence is watched. A transaction that the service names is read first; a wrong name proves nothing.
+// 5. The queue limits the requests, tries again after pauses, and stops sales while the service does not answer.
 
 interface RemoteSettlerOptions {
   client: Pick<FacilitatorClient, 'settle'>;
@@ -39,9 +37,8 @@ interface RemoteSettlerOptions {
   hasCode: ((authorization: Authorization) => Promise<boolean>) | null;
   terms: RequestTerms;
   /**
-   * Why a payment fails whose nonce another party used before we first hand it over; or null. Set on the Gateway, where
-   * an earlier transfer is not ours. Null on the chain, where any transfer of it pays for the call, also a third
-   * party's.
+   * Why a payment fails whose nonce another party used before; or null. For the Gateway, whose earlier transfers are
+   * not ours. Null on the chain, where any transfer of it pays for the call.
    */
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
   /** Writes to disk before a send. Returns the ids that still await settlement; the others must not be sent. */
@@ -180,12 +177,9 @@ export interface AttemptContext {
 }
 
 interface RemoteQueueOptions {
-  /** One request to the remote service, and the read of the evidence after it. */
   attempt(intent: Intent, context: AttemptContext): Promise<Attempt>;
-  /** Why this payer's payments are refused now, or null. */
   refuses(payer: Uint8Array): string | null;
   clock: Clock;
-  /** Milliseconds without an answer to a request after which sales stop. */
   stallMs: number;
   log: { warn(detail: object, message: string): void };
 }
@@ -204,10 +198,7 @@ const REST_MS = 5000;
 const FIRST_AGAIN_MS = 1000;
 const LONGEST_AGAIN_MS = 300_000;
 
-/**
- * Stops sales for REST_MS after UNHEARD_LIMIT new payments in a row without an answer, and while a request waits longer
- * than `stallMs`. Plain accounts alone count: a payer's contract can hang the service. Promises never reject.
- */
+/** Stops sales for REST_MS after UNHEARD_LIMIT unheard payments, or while one waits `stallMs`. Plain accounts count. */
 export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): Settler {
   const fresh = createLimiter({ running: RUNNING, waiting: WAITING });
   const again = createLimiter({ running: RETRIES_RUNNING, waiting: WAITING });
