@@ -15,11 +15,7 @@ import { ALREADY_USED, REVERTED } from './settler.ts';
 // Judges a presented payment by its row in the ledger: is it the row's payment, request and buyer; what is it refused
 // with; may it be used again? Only its first presenter gets its answer.
 
-// Is it this payment, this request, this buyer?
-/**
- * Whether a row holds exactly the presented authorization: contract, six fields and signature. A row from before the
- * hash was stored is compared by its key, amount, recipient and times.
- */
+/** Whether a row holds exactly this authorization. Rows older than the hash are compared by key and terms. */
 export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boolean {
   if (!isSameKey(payment, order.key)) return false;
   if (payment.authorizationHash) return equal(payment.authorizationHash, order.authorizationHash);
@@ -28,7 +24,6 @@ export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boole
   return terms && equal(payment.payTo, to);
 }
 
-/** Whether a row's payment was made for the request that is asked for now. */
 export function isSameRequest(payment: Payment, order: Pick<Order<never>, 'requestHash'>): boolean {
   return equal(payment.requestHash, order.requestHash);
 }
@@ -39,9 +34,8 @@ export function isReverted({ state, reason }: Payment): boolean {
 }
 
 /**
- * Whether an authorization whose settlement moved nothing may be used again. It is valid and may be public. So only
- * its first presenter may use it, unchanged, for the same request. Where the row has a payment identifier, that alone
- * shows the first presenter, because others may share its address.
+ * Whether an authorization that moved nothing may be used again. It may be public, so only its first presenter may, for
+ * the same request. A row's identifier alone shows that presenter: others may share the address.
  */
 export function mayReuse<S>(known: Payment, order: Order<S>): boolean {
   return (
@@ -59,9 +53,8 @@ export function mayHaveMoved(known: Payment | null): boolean {
 }
 
 /**
- * Whether the presenter is the first one: by its client identity or by the payment identifier. The chain shows neither.
- * Clients may share an identity, and one of them can copy an authorization from the chain. So the identity counts only
- * in the first presentation's protocol: where a challenge's id shows the buyer, no other protocol goes round it.
+ * Whether this is the first presenter, by identity or identifier; the chain shows neither. Clients may share an
+ * identity, so it counts in the first protocol only: no other one may go round a challenge's id.
  */
 export function isSameBuyer(payment: Payment, order: Presenter): boolean {
   return isSameIdentifier(payment, order) || (isSameClient(payment, order) && isSameProtocol(payment, order));
@@ -93,12 +86,7 @@ function equal(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
-// What a known payment is refused with
-
-/**
- * 409: another authorization or request has used the identifier. Nothing was reserved. `mayHaveMoved`: this
- * authorization was presented before, and its money may have moved or may still move.
- */
+/** 409: another payment holds the identifier; nothing was reserved. `mayHaveMoved`: this one was seen before. */
 export function identifierConflict(mayHaveMoved: boolean): AppError {
   const detail =
     'this payment identifier belongs to another payment: present that one again, or take a new identifier for this one';
@@ -113,10 +101,7 @@ export function checkPaidFor<S>({ authorization }: Order<S>, requirement: Paymen
   throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 
-/**
- * Throws when another payment holds an order's identifier: 409, or 402 where it is a challenge's, which buys one
- * answer. `known`: the row of the order's own payment, as it was read before the holder.
- */
+/** Throws when another payment holds an order's identifier: 409, or 402 for a challenge's. `known`: its own row. */
 export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, known: Payment | null): void {
   if (!holder || (isSameAuthorization(holder, order) && isSameRequest(holder, order))) return;
   const own = isSameAuthorization(holder, order) ? holder : known;
@@ -130,16 +115,11 @@ export function refuseInFlight(known: Payment): void {
   throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
 }
 
-/**
- * The 402 of a payment that has bought another request, or whose answer has been delivered often enough. The money is
- * taken. So where the rail cannot read why, the error says `charged: "unknown"`.
- */
+/** 402: used up, or for another request. The money is taken: an unread reason says `charged: "unknown"`. */
 export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
   const refused = await inDoubt(async () => rail.refuseUsed?.(payment, known));
   return refused ?? new PaymentRefused(ALREADY_USED);
 }
-
-// May it be used again?
 
 /** Authorizations remembered as paid, about 1 MB. The oldest is forgotten, and looked up again when it is presented. */
 const MAX_PAID = 10_000;
@@ -153,12 +133,9 @@ interface ReuseOptions {
 type Reuse = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open' | 'paid'>;
 
 /**
- * Decides what a reverted authorization may do when it is presented again. It may be public: a third party may have
- * sent it, or its payer may have used it elsewhere. The evidence is read first:
- * 1. Unused: it may buy again, as a new one.
- * 2. It paid us: its buyer is owed an answer, even after it has expired.
- * 3. Used elsewhere or expired: the row gets that reason, and it is never looked up again. Throws PaymentRefused.
- * 4. Not known now: 503 `settlement_unknown`. A lookup costs several requests, so each authorization has one a second.
+ * What a reverted authorization may do now; a third party or its payer may have used it. Unused: it may buy again. It
+ * paid us: its buyer is owed an answer, even if expired. Used elsewhere or expired: the row gets that reason; throws
+ * PaymentRefused. Not known: 503 `settlement_unknown`; one lookup a second.
  */
 export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
   const looks = createLooks(clock);

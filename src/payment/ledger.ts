@@ -38,7 +38,6 @@ interface LedgerOptions {
   clock: Clock;
   /** Unique to this process. Recovery finds the rows of dead processes by it. */
   bootId: string;
-  /** Bytes of replies that may be kept. */
   storeBytes: number;
   /** How many processes keep replies in this store now. Between two counts, each may fill an equal part of the rest. */
   sharedBy?: (() => number) | undefined;
@@ -70,9 +69,8 @@ export interface Ledger {
   /** The payment that holds this identifier. A failed payment holds none. */
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
-   * Null when another request holds the authorization or its identifier, or the payer has too many open payments.
-   * `isReuse`: the caller may use a reverted authorization again. `onId` gets the id before the row is inserted, so
-   * that this process's reconciliation does not release a reservation that a call still serves.
+   * Null when another request holds the authorization or identifier, or the payer has too many open payments.
+   * `isReuse`: a reverted one may be used again. `onId` gets the id before the insert, for reconciliation to keep off.
    */
   reserve(
     payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>,
@@ -89,14 +87,10 @@ export interface Ledger {
   abandon(id: string): Promise<boolean>;
   hasRoom(): boolean;
   /**
-   * Stores the reply and what settles it. From then on, a crash charges the buyer only for a reply that can still be
-   * delivered. False when the reply store is full or the reservation was released.
+   * Stores the reply and what settles it; a crash then charges only for what can be delivered. False: full or released.
    */
   storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
-  /**
-   * Notes transactions before they are sent. Returns the ids that still await settlement; only their transactions may
-   * be sent. None when the lease with this `fencingToken` has ended.
-   */
+  /** Notes transactions before they are sent. Returns the ids that may be; none without the lease of `fencingToken`. */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
     fencingToken?: number,
@@ -119,9 +113,8 @@ export interface Ledger {
   /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(key: PaymentKey): Promise<boolean>;
   /**
-   * Takes over the rows of other processes that are not in `living` and gone by `isGone`: releases rows without a noted
-   * transaction, marks the rest unknown under this boot id. `living` is asked again for every row, because a paused
-   * process may have resumed and may be selling.
+   * Takes over rows of processes not in `living` and gone by `isGone`: releases those without a noted transaction,
+   * marks the rest unknown under this boot id. `living` is asked for every row: a paused process may have resumed.
    */
   recover(
     living?: () => readonly string[],
@@ -325,9 +318,8 @@ const TIMEOUT_MS = 4000;
 export type ReadSoon = <T>(asked: Promise<T>) => Promise<T>;
 
 /**
- * Bounds a read of the ledger to TIMEOUT_MS; on a broken connection, the database's client would notice much later.
- * Reads only: a late write may have been made. Throws 503 `ledger_unavailable`, `charged: "unknown"`: the buyer may be
- * here again because its first answer was lost while the money moved, and after `charged: false` would pay twice.
+ * Bounds a read (never a write, which may still be made). Throws 503 `ledger_unavailable`, `charged: "unknown"`: the
+ * money may have moved before, and after `charged: false` the buyer would pay twice.
  */
 export function createReadSoon(clock: Clock): ReadSoon {
   const timedOut = () => new Error(`the ledger did not answer in ${TIMEOUT_MS} ms`);

@@ -27,21 +27,14 @@ export interface Credential {
   readonly challengeId?: string;
   /** The hash of what only the buyer knows of a payment that others may copy. Replaces `payment-identifier`. */
   readonly identifierHash?: Uint8Array;
-  /**
-   * Throws PaymentRefused unless the answered challenge is ours, for this request and these terms, and open at `now`
-   * (Unix seconds). Absent where `accepted` has the terms. Called only for a payment that the ledger does not know.
-   */
+  /** Throws PaymentRefused unless the challenge is ours, for these terms, open at `now` (Unix seconds). */
   checkChallenge?(requirement: PaymentRequirements, now: number): void;
-  /** The challenge for an invoice, where the payment is presented with one. */
   readonly answered?: AnsweredChallenge;
 }
 
 /** A challenge for an invoice, as a buyer presents it with the invoice's preimage. */
 export interface AnsweredChallenge {
-  /**
-   * Whether we signed it. Otherwise the key may have changed or be lost, or a client made the challenge up: only the
-   * invoice shows what was asked, and the preimage fits the payment hash that the challenge names.
-   */
+  /** Whether we signed it. Else the key changed or a client made it up: only the invoice shows what was asked. */
   readonly isSigned: boolean;
   /** Whether it asks for the payment of this invoice, and for nothing else. */
   isFor(invoice: QuotedInvoice): boolean;
@@ -78,14 +71,11 @@ export interface Quote {
 }
 
 export interface QuotedInvoice {
-  /** BOLT11 text. */
+  /** BOLT11. `paymentHash`: 32 bytes. `payTo`: the node's public key, in hex. `expiresAt`: Unix seconds. */
   readonly text: string;
-  /** 32 bytes. */
   readonly paymentHash: Uint8Array;
   readonly amountMsat: bigint;
-  /** The node's public key, in hex. */
   readonly payTo: string;
-  /** Unix seconds. */
   readonly expiresAt: number;
 }
 
@@ -143,10 +133,7 @@ export interface Requested {
   readonly refusal: string | null;
 }
 
-/**
- * Makes the demand of a request; all but the request's own parts is prepared at start. `error`: why the request or its
- * payment is refused. `accepts`: other entries than the prepared ones, for one buyer.
- */
+/** `error`: why the request or its payment is refused. `accepts`: instead of the prepared entries, for one buyer. */
 export type Prepared = (request: Requested, error?: string, accepts?: readonly PaymentRequirements[]) => Demand;
 
 export interface SoldTool {
@@ -164,10 +151,7 @@ export interface ToolProtocol {
   prepare(endpoint: Endpoint<never>, tool: SoldTool): ToolDemand;
 }
 
-/**
- * Prepares the hint that people read in a 402 of USDC: what is wrong or what the route sells, the price, what to do
- * next (`howToPay`), and where the reference shows this very route. The hint without a fault is made once.
- */
+/** Prepares the hint that people read in a 402 of USDC: the fault or what is sold, the price, and what to do next. */
 export function createHint(
   { path, summary, price, freeSummary }: Endpoint<never>,
   mount: 'paid' | 'mpp',

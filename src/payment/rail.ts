@@ -9,8 +9,7 @@ import type { PaymentRefused, RefusalSentences } from './refusal.ts';
 import type { Authorization, ContractCall, Found, RailSettling, Settler, SettlingTerms } from './settler.ts';
 
 // The port between rails and the core. A rail knows how money moves and what proves it; it knows no protocol and no
-// HTTP. In the order of its life: known (`RailInfo`), open (`OpenRail`), read (`SignedPayment`, `PaidProof`,
-// `PaymentCommand`), sold for (`PurchaseRail`). What settles stands in settler.ts.
+// HTTP. What settles stands in settler.ts.
 
 /** A rail's name in the reports of the process that settles. The names of all rails in a list differ. */
 export type RailName = string;
@@ -31,7 +30,6 @@ export interface RailInfo {
   gasOfCall?(rails: RailsConfig): bigint;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default it lists it always. */
   readonly isOfferedOnceProven?: boolean;
-  /** A sentence for each reason of its own for which it refuses a payment. */
   readonly refusals?: RefusalSentences;
   /** The remote service that settles for it; null where our relayer does. */
   service(rails: RailsConfig): RailService | null;
@@ -80,21 +78,18 @@ interface LookTerms {
 }
 
 export interface Verified {
-  /** Block at which a search for the authorization's use starts; 0 where no chain was read. */
   readonly checkedBlock: number;
   readonly hasCode: boolean;
   /** Called when nothing was sent for the reservation. It is released by then, or reconciliation releases it. */
   uncount?(): void;
 }
 
-/** Terms of the last checks: `isAgain` and `price` as in `LookTerms`. */
 interface VerifyTerms {
   readonly asker: Asker;
   readonly isAgain: boolean;
   readonly price: bigint;
 }
 
-/** Terms of a review. `mayLookUp`: whether it may send requests now. */
 interface ReviewTerms {
   readonly asker: Asker;
   mayLookUp(): boolean;
@@ -133,7 +128,6 @@ export interface PaidOrder extends Presenter {
   /** The route's listed path, such as `/v1/paid/chain/wallet`. */
   readonly route: string;
   readonly protocol: ProtocolName;
-  /** What the request costs, in USDC base units. */
   readonly price: bigint;
   readonly requestHash: Uint8Array;
   readonly asker: Asker;
@@ -144,7 +138,6 @@ export interface PaidOrder extends Presenter {
 
 /** A message that buys nothing: the rail carries it out and answers with a receipt. No endpoint runs. */
 export interface PaymentCommand {
-  /** 20 bytes: the account that signed the proof. The limits count by it. */
   readonly signer: Uint8Array;
   /** Throws PaymentRefused when the command is not carried out. */
   run(accepted: Accepted, requirement: PaymentRequirements, asker: Asker & Presenter): Promise<Delivery>;
@@ -164,10 +157,7 @@ export interface PurchaseRail {
   checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   check(payment: SignedPayment, requirement: PaymentRequirements, now: number): void;
-  /**
-   * Throws PaymentRefused unless the payer signed, TooMany or Unavailable when the payer's contract cannot be called
-   * now. Returns what it read of the payer; null when it read nothing.
-   */
+  /** Null when it read nothing. Throws PaymentRefused unless signed; TooMany, Unavailable when it cannot be asked. */
   checkSignature(payment: SignedPayment, asker: Asker): Promise<Look | null>;
   /** Reads the evidence of a reverted authorization with row `known`; unknown where `mayLookUp` allows no request. */
   review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Found>;
@@ -175,10 +165,7 @@ export interface PurchaseRail {
   look(payment: SignedPayment, asker: Asker, terms: LookTerms): Promise<Look>;
   /** Why a payment without a row cannot be reserved; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
-  /**
-   * Checks a reserved payment that a third party sent after it had reverted here. Throws PaymentRefused when it does
-   * not pay for a call of this price. By default the authorization's amount must be the price.
-   */
+  /** After a third party sent it: throws PaymentRefused unless it pays the price. By default its amount must. */
   checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */
   refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
@@ -186,10 +173,7 @@ export interface PurchaseRail {
   reasonOf?(reason: string): string;
   /** The receipt of a delivered payment. By default the transaction and the amount. */
   receipt?(payment: Payment): Receipt;
-  /**
-   * The last checks of reservation `id` before the handler runs. Throws PaymentRefused when the authorization could not
-   * be settled together with the payer's earlier open payments.
-   */
+  /** The last checks before the handler. Throws PaymentRefused unless it can be settled beside earlier open ones. */
   verify(id: string, payment: SignedPayment, seen: Look, terms: VerifyTerms): Promise<Verified>;
 }
 

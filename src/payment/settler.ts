@@ -1,20 +1,13 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { Payment, PaymentKey } from '../store/ports/payments.ts';
 
-// The port to what moves the money, and the core's words for it: an authorization, its intent, its outcome. What is not
-// certain is `unknown`. A rail gives its evidence, its settler and its books; our relayer also carries out operations
-// that are no payments.
+// The port to what moves the money, and the core's words for it. What is not certain is `unknown`. Our relayer also
+// carries out operations that are no payments.
 
-/**
- * The only failure after which the authorization can still be used. Our transaction was mined and moved nothing, or
- * none was sent: a simulation failed, the payer is banned, or the facilitator refused.
- */
+/** The only failure after which an authorization can be used again: our transaction moved nothing, or was not sent. */
 export const REVERTED = 'invalid_exact_evm_transaction_failed';
 
-/**
- * Our own code: the authorization buys nothing here for this presenter. It paid for another request or in another
- * ledger, has other content, or its buyer is not recognised.
- */
+/** The authorization buys nothing here for this presenter: other request, ledger, content, or an unrecognised buyer. */
 export const ALREADY_USED = 'payment_already_used';
 
 /** x402's code: the nonce was used for another transfer, or was cancelled. */
@@ -35,26 +28,22 @@ export interface Intent {
   readonly broadcast: boolean;
   /** Whether code stood at the payer's address when the payment was verified. */
   readonly hasCode: boolean;
-  /** The rail that its cost counts for. `SettlingTerms.relaying` sets it. */
   readonly rail?: string;
 }
 
-/**
- * How a settlement ended. `failed`: nothing that we do can take the buyer's money any more (REVERTED; or the
- * authorization was cancelled, was used elsewhere, or has expired). Every other end is `unknown`.
- */
+/** `failed`: nothing that we do can take the money any more (REVERTED, cancelled, used elsewhere, or expired). */
 export type Outcome =
   | {
       readonly kind: 'settled';
       readonly transaction: Uint8Array;
       readonly block: number;
-      /** The amount that the evidence shows, in USDC base units. */
+      /** In USDC base units, as the evidence shows it. */
       readonly paid: bigint;
     }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'unknown' };
 
-/** What the evidence says: an authorization's end, `open` while it can still be used, `unknown` while it is unread. */
+/** An authorization's end; `open` while it can still be used, `unknown` while it is unread. */
 export type Found = Outcome | { readonly kind: 'open' };
 
 /** Why it is read: `settle`: a buyer waits; `collect`: reconciliation asks, or the row was looked up in vain before. */
@@ -81,10 +70,7 @@ export type BookVerdict =
 export interface RailBooks {
   /** One verdict for each of these settled rows, in order. No two rows share what the chain shows. */
   compare(rows: readonly Payment[], head: number): Promise<readonly BookVerdict[]>;
-  /**
-   * What the rail keeps beside its rows, by names with a colon, which no payment's id has. The span is in Unix
-   * milliseconds, `to` exclusive. `again`: the names that an earlier round left open.
-   */
+  /** What lies beside its rows, by names with a colon. Unix milliseconds, `to` exclusive. `again`: names left open. */
   compareRest?(
     span: { readonly from: number; readonly to: number },
     again: ReadonlySet<string>,
@@ -101,7 +87,6 @@ export interface RailProbe {
 
 /** A rail's settlement in the process that settles. The optional members maintain it. */
 export interface RailSettling extends SettlingRail {
-  /** Reads what the settler must know before the first payment. */
   load?(): Promise<void>;
   /** One round of maintenance. Rejects when the round failed. */
   refresh?(): Promise<void>;
@@ -114,7 +99,6 @@ export interface RailSettling extends SettlingRail {
 export interface SettlingTerms {
   /** Writes transactions to disk before they are sent. Those whose ids it does not return must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** This process's lease; undefined where only one process can settle. */
   readonly fencingToken?: number | undefined;
   /** Our relayer, which all rails share; the first call opens it. Its cost counts for `rail`. Throws without one. */
   relaying(rail: string): Relaying;
@@ -122,10 +106,7 @@ export interface SettlingTerms {
 
 export type RefusedPayer = readonly [payer: string, reason: string];
 
-/**
- * Our relayer, or the remote service of a third party. `settle` returns one promise for each intent, in order; none
- * rejects. Settling an authorization twice is safe: its nonce moves money once.
- */
+/** `settle` returns one promise an intent, in order; none rejects. Settling twice is safe: a nonce moves money once. */
 export interface Settler {
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
   /** Why nothing can be settled now, or null. Asked before a handler runs, like `refuses`. */
@@ -141,10 +122,7 @@ export interface Settler {
   stop(): Promise<void>;
 }
 
-/**
- * Our own relayer in the process that settles: one key and one sequence of nonces for all rails. The part that opened
- * it calls `load`, `refresh` and `detail`, and stops its settler.
- */
+/** Our relayer: one key and one sequence of nonces for all rails. The part that opened it maintains and stops it. */
 export interface Relaying {
   readonly settler: Settler;
   /** Carries out an operation, alone in its transaction. Never rejects; `unknown` while the relayer stops. */
@@ -171,7 +149,7 @@ export interface MinedTransaction {
   readonly logs: readonly { readonly address: string; readonly topics: readonly string[]; readonly data: string }[];
 }
 
-/** An operation's end as its event shows it: `amount` in base units of the token. */
+/** In base units of the token. */
 export interface OperationDone {
   readonly kind: 'done';
   readonly transaction: Uint8Array;
@@ -185,34 +163,21 @@ export interface OperationFailed {
   readonly reason: string;
 }
 
-/**
- * How an operation ended. `failed`: a simulation refused it, or it was mined without its event and no transaction of
- * ours with it can still be mined, or the chain shows that it can never be carried out.
- */
+/** `failed`: refused by a simulation, mined without its event while no other can be mined, or impossible for good. */
 export type OperationOutcome = OperationDone | OperationFailed | { readonly kind: 'unknown' };
 
-/**
- * A call of ours that is no payment: a claim, a sweep or a refund of channels. The contract carries it out once; a
- * second transaction only spends gas. So the chain is asked before one that a node may have seen is sent again.
- */
+/** A claim, sweep or refund of channels. A second transaction only spends gas: the chain is asked before a resend. */
 export interface Operation extends ContractCall {
   readonly rail?: string;
   /** Unique, also among the ids of payments. */
   readonly id: string;
   readonly gas: bigint;
-  /**
-   * The block on which it was decided. It is simulated there or at the agreed head, whichever is later. Without it: at
-   * the newest block of the node that is asked.
-   */
+  /** Decided on this block. Simulated there or at the later agreed head; without it at the node's newest block. */
   readonly leastBlock?: number;
-  /** Whether a transaction with it may have been sent to a node before. */
   readonly broadcast: boolean;
   /** The end that this transaction shows, or null. It must not throw. */
   readReceipt(receipt: MinedTransaction): OperationDone | null;
-  /**
-   * The end that the chain shows, also by a third party's transaction, or null. `failed`: no transaction can carry it
-   * out any more. Rejects when the chain cannot be read.
-   */
+  /** The end that the chain shows, or null. `failed`: for good. Rejects when the chain cannot be read. */
   lookUp(signal: AbortSignal): Promise<OperationDone | OperationFailed | null>;
   /** Writes the transaction to disk before it is sent. False: it awaits no end any more and must not be sent. */
   note(transaction: Uint8Array): Promise<boolean>;
@@ -227,10 +192,7 @@ export interface Authorization {
   readonly validBefore: bigint;
   readonly nonce: Uint8Array;
   readonly signature: Uint8Array;
-  /**
-   * The contract to which the recipient passes the money on in the same transaction, where the payment is a call of it.
-   * The same fields sent as a plain transfer, by any third party, leave the money with the recipient and pay nobody.
-   */
+  /** The contract that gets the money in the same transaction. The same fields sent as a plain transfer pay nobody. */
   readonly passedTo?: Uint8Array;
 }
 

@@ -10,14 +10,10 @@ import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 // 1. At the start, the rows of dead processes are taken over (`createRecovery`).
 // 2. A stored intent is settled by its rail's settler, for this process or for another that asks.
 // 3. A timer's rounds maintain the settlers and reconcile the open rows (`createMaintenance`).
-// The other processes get a report: what is out of order, and whom nobody may sell to.
 
 /** The status of a rail's settler, answered from memory. A rail that is off has no faults. */
 export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
-  /**
-   * Why no sale begins although the settler works: no two providers can confirm it, or the chain lacks money that the
-   * ledger has. It is in `unavailable` too.
-   */
+  /** Why no sale begins though the settler works: no two providers, or money is missing. It is in `unavailable` too. */
   stopsSales?(): string | null;
 }
 
@@ -25,10 +21,7 @@ export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cann
 export type RailProbes = Readonly<Record<string, RailProbe>>;
 
 export interface Settling {
-  /**
-   * Settles a fresh intent of the rail with this contract. Waits SETTLE_WAIT_MS at the most and returns the row; one
-   * still open is `unknown` and may yet end. Null when it is gone. Rejects when the ledger does not answer.
-   */
+  /** The row after SETTLE_WAIT_MS at most: `unknown` while open, null when gone. Rejects if the ledger is silent. */
   settle(intent: Intent, contract: Uint8Array): Promise<Payment | null>;
   /** As `settle`, for a row whose payment the evidence may show already. */
   resume(payment: Payment): Promise<Payment | null>;
@@ -69,10 +62,7 @@ export interface SettlesForOthers {
   carry(id: string): Promise<boolean>;
   /** Null when this process does not settle. */
   report(): SettlingReport | null;
-  /**
-   * Takes over the rows of dead processes: of `dead` at once, of other unlisted processes after a while. Does nothing
-   * in a process that never settles. Rejects when the ledger does not answer.
-   */
+  /** Takes over rows of dead processes: of `dead` at once, of unlisted ones later. Rejects if the ledger is silent. */
   takeOver(dead?: readonly string[]): Promise<void>;
 }
 
@@ -176,9 +166,8 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
     refresh: options.refresh,
     reconcile: async (isInUse) => {
       if (options.isShared) await takeOver();
-      // The process that serves a row keeps it until a transaction is noted or the row is unknown. From then on it
-      // belongs to the process that settles, even while its buyer waits here: if another one settled before, only this
-      // one continues with it.
+      // The process that serves a row keeps it until a transaction is noted or the row is unknown. Then it belongs to
+      // the process that settles, even while its buyer waits here.
       await settlement.reconcile(
         (payment) => payment.state !== 'unknown' && payment.transaction === null && isInUse(payment),
       );
@@ -221,7 +210,6 @@ interface RecoveryOptions {
   log: { warn(detail: object, message: string): void };
 }
 
-/** The rows of `dead` are taken over at once, those of other processes outside `living` after `takeOverAfterMs`. */
 export function createRecovery(options: RecoveryOptions): SettlesForOthers['takeOver'] {
   const { ledger, living, takeOverAfterMs, clock, log } = options;
   return async (dead = []) => {
