@@ -24,9 +24,7 @@ import {
 } from './transactions.ts';
 
 // Carries out the machine's effects, and decides nothing. No provider alone keeps us from settling or ends anything:
-// 1. The count of our transactions is one that two providers have reached. Receipts count by two.
-// 2. What one provider refuses to take, or refuses in a simulation, goes to a provider of each host.
-// A lone configured provider is believed.
+// counts and receipts are what two say, and what one refuses goes to each host. A lone configured one is believed.
 
 /** Milliseconds until busy providers are asked again. A try itself waits seconds for them (`chain/rpc/wire.ts`). */
 const BUSY_MS = 100;
@@ -91,7 +89,6 @@ export function createEffects(options: EffectsOptions) {
           return { kind, effect, answer: await token.check() };
       }
     },
-    /** Ends a wait now. */
     wake: (name: Timer['name']): void => waits.get(name)?.abort(),
     /** Sends to every provider, waits for none, and ignores the answers. */
     resendEverywhere: (raws: readonly string[]): void => void chain.everywhere(sendings(raws), { signal }),
@@ -200,20 +197,16 @@ export interface TryOutOptions {
   readonly chain: ChainClient;
   readonly check: Pick<ChainCheck, 'read'>;
   readonly usdc: `0x${string}`;
-  /** The relayer's own address. */
   readonly relayer: `0x${string}`;
   readonly signal: AbortSignal;
 }
 
-/** Providers that must refuse a payment before it counts as refused, where two or more are configured. */
+/** Providers that must refuse a payment, where two are configured: one alone could keep its authorization. */
 const ENOUGH = 2;
 /** Error code of a revert at geth and reth. */
 const REVERT_CODE = 3;
 
-/**
- * Reads payers and simulates groups at once. Rejects when no payer could be read: then the chain does not answer. A
- * refused payment ends without a transaction, while the asked provider holds its authorization. So none refuses alone.
- */
+/** Reads payers and simulates groups at once. Rejects when no payer could be read: the chain does not answer. */
 export async function tryOut(options: TryOutOptions, { free, trialGroups, limits }: Plan): Promise<Trial> {
   const calls = trialGroups.map((group) => simulation(options, group, limits));
   // A node that answers reads may refuse a simulation of this size.
@@ -225,11 +218,8 @@ export async function tryOut(options: TryOutOptions, { free, trialGroups, limits
 }
 
 /**
- * Asks a provider of each host about each group that is not accepted whole. A payment that the first one does not
- * accept:
- * 1. Two refuse it: refused. At most one, and another accepts it: accepted.
- * 2. One alone says anything, and refuses it: its payer counts as unread. So it is tried again later and then sent,
- *    because a mined transaction shows its end.
+ * Asks each host about groups not accepted whole. Two refuse: refused. Another accepts: accepted. One alone refuses:
+ * the payer counts as unread, is tried again and then sent, because a mined transaction shows its end.
  */
 async function askElsewhere(
   { chain, signal }: TryOutOptions,
@@ -283,9 +273,8 @@ function simulation(
 }
 
 /**
- * Simulates with the transaction's gas and price, at a node that has its least block. A revert ends an operation that
- * no node has seen, so two must say it where two are configured. Rejects when the chain does not answer, no node has
- * the block, or one provider alone says that it reverts.
+ * With the transaction's gas and price, at a node that has its least block. A revert ends an operation that no node has
+ * seen, so two must say it where two are configured. Rejects without an answer, the block, or a second one.
  */
 export async function tryOperation(
   { chain, relayer, signal }: TryOutOptions,

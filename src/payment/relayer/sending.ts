@@ -119,7 +119,6 @@ function launch(turn: Turn, { groups, ...rest }: Prepared): void {
   );
 }
 
-/** Sends what is on disk. */
 export function sendNoted(turn: Turn, flights: readonly Flight[]): void {
   if (flights.length === 0) return void examineRest(turn);
   turn.effects.push({ kind: 'send', flights, raws: markSent(turn, flights) });
@@ -188,9 +187,8 @@ export function examineRest(turn: Turn): void {
 const UNREAD_LIMIT = 3;
 
 /**
- * Decides what is read and simulated, at the same time: a payer may have moved its money or got code since it was
- * verified. A plain account's lone payment goes unchecked, because a check costs more than it saves, unless it may have
- * failed a batch or failures have used up today's budget.
+ * What is read and simulated: a payer may have changed since. A plain account's lone payment goes unchecked, as a check
+ * costs more than it saves, unless it may have failed a batch or failures used up today's budget.
  */
 export function planRound(jobs: readonly Job[], limits: RoundLimits): Plan {
   const unresolved = jobs.filter(({ unresolvedMs }) => unresolvedMs !== null);
@@ -259,11 +257,7 @@ export function throughOf(outcome: RpcOutcome | undefined, count: number): reado
 
 type Grouped = Pick<Job, 'maxGroup'>;
 
-/**
- * A group weighs at most `most`, unless it is one job, and has no more jobs than each of its jobs allows (`maxGroup`).
- * Jobs that allow larger groups come first, so one that must go alone never splits a group. Equal limits keep their
- * order.
- */
+/** A group weighs at most `most`, or is one job. Sorted, so that one that must go alone splits no group. */
 export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number, weigh: (job: J) => number): J[][] {
   const groups: J[][] = [];
   let weight = 0;
@@ -316,7 +310,6 @@ function examineNext(turn: Turn): void {
   endRound(turn);
 }
 
-/** Takes the logs' answer on the job that is being examined, then goes on. */
 export function endExamined(turn: Turn, job: Job, found: Found): void {
   apply(turn, [judgeLookUp(job, found, { nowMs: turn.now.nowMs, isPending: isPending(turn, job) })]);
   if (found.kind === 'open') suspectToken(turn, job);

@@ -29,9 +29,8 @@ import {
   UNRESOLVED_MS,
 } from './verdicts.ts';
 
-// What becomes of flights and of operations. Receipts are looked for at every head and at least at every poll. A late
-// flight is looked up, given back, resent or replaced. Each transaction is noted on disk before it is sent; from then
-// on it counts as sent, and its authorizations as public. An operation ends by its event, or by what the chain shows.
+// What becomes of flights and of operations. A late flight is looked up, given back, resent or replaced. Each
+// transaction is noted on disk before it is sent; from then on it counts as sent, and its authorizations as public.
 
 /** Milliseconds: six blocks on Arc. A transaction without a receipt is then looked up and sent to every provider. */
 const LATE_MS = 3000;
@@ -126,10 +125,9 @@ function settledIn(rulings: readonly Ruling[]): ReadonlySet<Job> {
 }
 
 /**
- * A late transaction may be dropped or withheld, its nonce used or behind a gap, or the price higher:
- * 1. The chain has used the nonce: the receipt is asked for again. It may have been mined since the last look.
- * 2. Another used the nonce, or the flight waits behind a gap: its jobs that the chain does not show are queued again.
- * 3. Any other goes to every provider, first unchanged; replaced once it is late again or below the base fee.
+ * A late transaction may be dropped, its nonce used or behind a gap, or the price higher. A used nonce: the receipt is
+ * asked for again. Used by another, or behind a gap: its jobs are queued again. Any other goes to every provider, first
+ * unchanged; replaced once it is late again or below the base fee.
  */
 export function resendLate(turn: Turn): void {
   const { state, now, effects } = turn;
@@ -139,7 +137,6 @@ export function resendLate(turn: Turn): void {
   effects.push({ kind: 'countTransactions', for: 'resend' });
 }
 
-/** The chain's nonce and fresh prices are known now. */
 export function fetchPast(turn: Turn): void {
   const { late, mined } = turn.state.resend ?? { late: [], mined: 0 };
   const past = late.filter(({ nonce }) => nonce < mined);
@@ -196,7 +193,6 @@ export function resendNoted(turn: Turn, noted: readonly Flight[]): void {
   endLook(turn);
 }
 
-/** Queues the jobs of lost flights again, then goes on with the stuck flights. */
 export function takeLost(turn: Turn, sorting: Sorting): void {
   reopen(turn, sorting);
   replaceStuck(turn);
@@ -318,10 +314,8 @@ function doubt({ effects }: Turn, job: OperationJob, why: Doubt): void {
 }
 
 /**
- * 1. The chain shows its end: ended so, and never sent again.
- * 2. The chain cannot be read: it waits and is looked up again.
- * 3. No end, and its flight was given back: queued.
- * 4. No end, refused or mined in vain: sent again, whatever a simulation says, while another may be mined; else failed.
+ * A shown end counts. Unreadable: looked up again. No end: queued when its flight was given back; refused or mined in
+ * vain it is sent again, whatever a simulation says, while another may be mined; else failed.
  */
 export function takeOperationFound(
   turn: Turn,
