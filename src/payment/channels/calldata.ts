@@ -109,14 +109,12 @@ export function multicallCalldata(calls: readonly Uint8Array[]): Uint8Array {
   return hexToBytes(encodeFunctionData({ abi, functionName: 'multicall', args: [calls.map(bytesToHex)] }));
 }
 
-/** Adds a call at the end. */
 export function withCall(calldata: Uint8Array, more: Uint8Array): Uint8Array {
   const { functionName, args } = decodeFunctionData({ abi, data: bytesToHex(calldata) });
   const calls = functionName === 'multicall' ? args[0].map((call) => hexToBytes(call)) : [calldata];
   return multicallCalldata([...calls, more]);
 }
 
-/** Asks for a channel's id. */
 export function channelIdCalldata(config: ChannelConfig): `0x${string}` {
   return encodeFunctionData({ abi, functionName: 'getChannelId', args: [structOf(config)] });
 }
@@ -220,7 +218,6 @@ export const WITHDRAW_INITIATED = '0xe4280d0d903c7f258f62b07c62f262377cbaa23f779
 
 interface EventOptions {
   readonly signal?: AbortSignal;
-  /** `settle` by default. */
   readonly rank?: Rank;
   /** Blocks that are searched, up to the named one; MAX_LOG_SPAN by default. */
   readonly span?: number;
@@ -229,9 +226,8 @@ interface EventOptions {
 }
 
 /**
- * The transactions with these topics in the newest blocks up to this one, the oldest first, as two providers name them:
- * an event that one hides would end an operation as failed. Rejects with UpstreamFailed when the node has not reached
- * the block or gives no logs, and when no two say the same.
+ * The transactions with these topics in the newest blocks, the oldest first, as two providers name them: an event that
+ * one hides would end an operation as failed. Rejects with UpstreamFailed without the block or two that agree.
  */
 export async function eventTransactionHashes(
   chain: Pick<ChainClient, 'batch'>,
@@ -291,10 +287,7 @@ const statementsOf =
     return [{ about, says: `block ${header.number}` }, said];
   };
 
-/**
- * Reads the blocks since the last call, oldest first, none left out; the first call reads `head` alone. A range has at
- * most `most` blocks and is halved when the node refuses it. A failed call rejects; the next goes on there with half.
- */
+/** Reads the blocks since the last call, at first `head` alone. A refused range is halved; a failed call is resumed. */
 export function createBlockRanges(read: (from: number, to: number) => Promise<void>, most: number) {
   let next: number | null = null;
   let size = most;

@@ -72,11 +72,8 @@ import { createTurns } from './turns.ts';
 import { createSellVoucher } from './voucher-sale.ts';
 import { createWithdrawalWatch } from './withdrawals.ts';
 
-// The rail `usdc-channels`: its parts put together.
-// 1. For a sale: a deposit is a signed payment, a voucher a paid proof without settlement, a refund a command.
-// 2. What a 402 says: the entry, and the sentences of refusals.
-// 3. The serving part, and the settling part: deposits, refunds, claims, and the watch over withdrawals.
-// 4. The probe for the scheme's contracts. Nothing is offered before they are found.
+// The rail `usdc-channels`, put together: the sale (a deposit is a signed payment, a voucher a paid proof, a refund a
+// command), what a 402 says, the part that settles, and the probe for the contracts. Before that nothing is offered.
 
 interface ChannelRailOptions extends DepositSaleOptions {
   ledger: Pick<Ledger, 'openBefore'>;
@@ -85,10 +82,8 @@ interface ChannelRailOptions extends DepositSaleOptions {
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];
   requirement: PurchaseRail['requirement'];
-  /** Checks who signed a deposit. */
   checkSignature(payment: DepositPayment, asker: Asker): Promise<Look | null>;
   sellVoucher: ReturnType<typeof createSellVoucher>;
-  /** Carries out a refund whose voucher is checked. */
   refund(payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): ReturnType<PaymentCommand['run']>;
   network: string;
   clock: Clock;
@@ -101,7 +96,6 @@ const REASONS = {
   simulation: reason('deposit_simulation_failed'),
 };
 
-/** The rail's members. */
 export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
   const { status, requirement, checkSignature } = options;
   const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
@@ -195,15 +189,11 @@ const SENTENCES: RefusalSentences = {
   refund_transaction_failed: 'The refund moved no money. Ask for it again later, or withdraw from the contract.',
 };
 
-/** A sentence for each reason of the scheme that this rail gives. */
 const CHANNEL_REFUSALS: RefusalSentences = Object.fromEntries(
   Object.entries(SENTENCES).map(([name, sentence]) => [reason(name), sentence]),
 );
 
-/**
- * Seconds that a stock client makes a deposit valid for. Few, as an unclear deposit blocks its channel until then; many
- * times the longest handler and settlement.
- */
+/** Seconds of a stock client's deposit. Few, as an unclear one blocks its channel; many times a settlement. */
 const DEPOSIT_SECONDS = 600;
 
 /** The entry of a 402. The channel's id depends on recipient, token, authorizer and delay, not on the price. */
@@ -225,7 +215,6 @@ export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }
 /** Gas of a call, of 50 whose channel is claimed alone (docs/benchmarks.md, "What a call costs the seller"). */
 const CALL_GAS = 5700n;
 
-/** One of several ways to pay, offered only where its contracts are found. */
 export const channelsInfo: RailInfo = {
   name: 'usdc-channels',
   isOn: ({ channels }) => channels !== null,
@@ -268,13 +257,11 @@ const CLOCK_SLACK_SECONDS = 120;
 /** Milliseconds that a stop waits for the last claims: half of what a stop may take (`src/http/lifecycle.ts`). */
 const LAST_CLAIMS_MS = 5000;
 
-/** The rail, and what a command asks of it. */
 export interface OpenChannels extends OpenRail {
   /** Claims all charges. Rejects in a process that does not settle, and when chain or ledger cannot be read. */
   claimAll(signal: AbortSignal): Promise<ClaimReport>;
 }
 
-/** Opens payment channels. */
 export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChannels {
   const { config } = needs;
   const { channels } = config.rails;
@@ -411,10 +398,8 @@ interface ChannelSettlingOptions {
   readonly terms: ChannelTerms;
   readonly channels: ChannelsConfig;
   readonly network: string;
-  /** The relayer's address, which simulations have as the sender. */
   readonly sender: `0x${string}`;
   readonly probe: () => Promise<RailProbe>;
-  /** Milliseconds that a stop waits for the last claims. */
   readonly waitMs: number;
   readonly metrics?: RelayerMetrics | undefined;
   readonly clock: Clock;
@@ -425,7 +410,6 @@ interface ChannelSettlingOptions {
   };
 }
 
-/** The part of the process that settles. */
 export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
   const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
   const relayer = settling.relaying(channelsInfo.name);
@@ -464,10 +448,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       return why === null ? probe() : { ok: false, detail: why };
     },
     load: async () => void lookForRefunds(refunds, options, stopping.signal),
-    /**
-     * Reads nothing where the contracts are not found. Does not wait for the claims that it begins: one may wait long
-     * for its block, and the next rounds watch, probe and read the relayer's gas.
-     */
+    /** Reads nothing without the contracts. It does not wait for its claims: one may wait long for its block. */
     refresh: async () => {
       if (!(await probe()).ok) return;
       const watched = withdrawals.run();
@@ -521,9 +502,8 @@ async function claimLast(
 }
 
 /**
- * Looks for the scheme's contracts: both stand at their canonical addresses, and the settlement contract computes our
- * channel id of `sample`. What was found stays found: it has no owner and cannot be replaced. Never rejects. A single
- * provider that does not find them decides nothing, because nobody would watch withdrawals then.
+ * Looks for the scheme's contracts, and for our channel id of `sample`. What was found stays found: it cannot be
+ * replaced. Never rejects. One provider that finds none decides nothing: nobody would watch withdrawals then.
  */
 export function createContractProbe(
   chain: Pick<ChainClient, 'each'>,

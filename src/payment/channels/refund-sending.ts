@@ -43,18 +43,14 @@ interface RefundSendingOptions extends RefundEvidenceOptions {
   readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast'>;
   readonly chain: RefundEvidenceOptions['chain'] & Pick<ChainClient, 'each' | 'agreed'>;
   readonly relayer: Pick<Relaying, 'operate'>;
-  /** 20 bytes each. */
   readonly receiver: Uint8Array;
   readonly token: Uint8Array;
-  /** The relayer's address, which simulations have as the sender. */
   readonly sender: `0x${string}`;
-  /** The fencing token of this process's lease; undefined where no other process can settle. */
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
   readonly log: { error(detail: object, message: string): void };
 }
 
-/** A row, with what every step needs. */
 interface OpenRefund {
   readonly id: string;
   readonly channelId: Uint8Array;
@@ -64,7 +60,6 @@ interface OpenRefund {
   transaction: Uint8Array | null;
 }
 
-/** Sends refunds, and says how they ended. */
 function createRefundSending(options: RefundSendingOptions) {
   const { store, relayer, fencingToken, clock, log } = options;
   const evidence = createRefundEvidence(options);
@@ -120,7 +115,6 @@ function createRefundSending(options: RefundSendingOptions) {
       log.error(detail, 'a refund that was sent did not go through; it is tried again after a pause');
       return null;
     },
-    /** Forgets the pauses of an ended refund. */
     forget: (id: string): void => looks.note(id, true),
   };
 }
@@ -135,10 +129,7 @@ async function noteState({ store, reader, clock }: RefundSendingOptions, id: Uin
   return noted;
 }
 
-/**
- * Adds the sweep where something is claimed, which else waits for the next claim. Not where the contract refuses it
- * (the receiver may be blocked) or no node simulates it.
- */
+/** Adds the sweep where something is claimed, unless the contract refuses it (a blocked receiver) or nobody says. */
 async function withSweep(
   { chain, sender, receiver, token }: RefundSendingOptions,
   calldata: Uint8Array,
@@ -163,7 +154,6 @@ interface RefundOperationsOptions extends RefundSendingOptions {
   readonly store: RefundSendingOptions['store'] & Pick<ChannelStore, 'end' | 'openOperations'>;
 }
 
-/** Rounds over the open refunds. */
 export function createRefundOperations(options: RefundOperationsOptions) {
   const { store } = options;
   const sending = createRefundSending(options);
@@ -267,9 +257,8 @@ export function createRefundEvidence(options: RefundEvidenceOptions) {
     /** What a transaction gave back from this channel; null when it shows no refund of it. */
     refundedIn,
     /**
-     * The noted transaction shows the end. Else, while the contract's nonce is not above the refund's, there is none.
-     * Else it is the nonce's event after the channel's last refund in the ledger; without one it has failed, and
-     * nothing can carry it out any more. Rejects when the chain or the ledger cannot be read.
+     * The noted transaction shows the end. Else there is none until the contract's nonce is above the refund's; then it
+     * is the nonce's event, or it failed for good. Rejects when the chain or the ledger cannot be read.
      */
     async lookUp({ channelId, nonce, transaction }: RefundOnChain): Promise<OperationDone | OperationFailed | null> {
       const own = transaction && (await refundOf(channelId, bytesToHex(transaction)));

@@ -21,11 +21,10 @@ import { type ChannelPayload, reason, type Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-sale.ts';
 
-// A refund: what a channel still holds goes back to its payer, on request. It costs us up to 0.13M gas. Any third party
-// can ask, because each claim publishes the channel and its last voucher, and the request holds no fresh secret. The
-// money goes to the payer in any case, whose own withdrawal needs no refund. Hence the limits.
+// A refund: what a channel still holds goes back to its payer, on request, for up to 0.13M gas of ours. Any third party
+// can ask, as claims publish channels and vouchers; the payer can withdraw without us. Hence the limits.
 // 1. While the relayer cannot send, nothing is read or stored. Else the request waits for its turn in the channel.
-// 2. The voucher is the channel's last one, the channel has bought something, and the limits of the day allow it.
+// 2. The voucher is the channel's last one, the channel has bought something, and the day's limits allow it.
 // 3. At most the balance less the charges goes back. Unclaimed charges are claimed in the same transaction.
 // 4. The operation is stored. While it is open, the channel takes no voucher and no deposit, and the buyer waits.
 
@@ -50,7 +49,6 @@ interface RefundOptions {
   clock: Clock;
 }
 
-/** Pays what a channel still holds back to its payer. */
 export function createRefund(options: RefundOptions) {
   const { store, book, turns, status, onBegun, network, clock } = options;
   const nextId = createIds(clock);
@@ -119,7 +117,6 @@ const hasNotBegun = (store: Pick<RefundOptions['store'], 'operation'>, id: strin
     () => false,
   );
 
-/** The receipt of an ended refund. */
 async function deliver(
   store: Pick<RefundOptions['store'], 'get'>,
   channelId: Uint8Array,
@@ -161,10 +158,7 @@ function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigin
 /** Milliseconds between two refunds of one channel. */
 const PAUSE_MS = 600_000;
 const DAY_MS = 86_400_000;
-/**
- * Refunds of a day in one process, by signer and by client, where it is the channel's last buyer. `thirdParties`: what
- * other clients may have of `all`, and one signer and one client of that. Else they could use up all of them.
- */
+/** A day's refunds in one process. `thirdParties`: for others than the last buyer, who could use up all of `all`. */
 const A_DAY = { signer: 3, client: 20, all: 100, thirdParties: { signer: 1, client: 3, all: 25 } };
 /** Least refund in base units: 0.1 USDC for a part, 0.01 USDC for a rest. Its gas is 0.003 USDC at 20 gwei. */
 const LEAST = { part: 100_000n, all: 10_000n };
@@ -175,10 +169,7 @@ export function checkBought({ charged }: Pick<Channel, 'charged'>): void {
   if (charged === 0n) throw new PaymentRefused(reason('refund_no_balance'));
 }
 
-/**
- * What goes back, in base units; `asked` null means all that is left. Throws PaymentRefused when that is not worth its
- * gas (`refund_no_balance`), and for a part that is too small or too large (`refund_amount_invalid`).
- */
+/** In base units; `asked` null: all. Throws PaymentRefused (`refund_no_balance`, `refund_amount_invalid`). */
 export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>, asked: bigint | null): bigint {
   const left = state.balance - charged;
   if (left < LEAST.all) throw new PaymentRefused(reason('refund_no_balance'));
@@ -187,10 +178,7 @@ export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>,
   return asked;
 }
 
-/**
- * Throws within PAUSE_MS of the last refund's end: PaymentRefused where nothing is left, because a client that repeats
- * its refund must hear that it was made; else TooMany (429, `refund_too_soon`).
- */
+/** Within PAUSE_MS throws TooMany (429, `refund_too_soon`); PaymentRefused where nothing is left to refund. */
 export function checkPause(
   channel: Pick<Channel, 'state' | 'charged'>,
   asked: bigint | null,
@@ -216,10 +204,7 @@ interface Asking {
   readonly isBuyer: boolean;
 }
 
-/**
- * Counts a day's refunds by signer, client, IPv6 /48 and in all. A day begins with its first. The counts are in memory
- * and lost at a restart: they protect gas and not sales.
- */
+/** Counts a day's refunds by signer, client, IPv6 /48 and in all. In memory: they protect gas, not sales. */
 export function createRefundLimits(clock: Clock) {
   const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const all = createMinuteWindows(clock, 1, DAY_MS);
@@ -228,10 +213,7 @@ export function createRefundLimits(clock: Clock) {
   const thirdParties = createMinuteWindows(clock, 1, DAY_MS);
 
   return {
-    /**
-     * Returns what takes the count back, because the refund was not begun. Throws TooMany (429, `refund_too_soon`) when
-     * the signer, the client or all have had theirs. What others ask for does not count for the payer's own.
-     */
+    /** Returns what takes the count back. Throws TooMany (429, `refund_too_soon`) over any limit. */
     take({ signer, client, isBuyer }: Asking): () => void {
       const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
       return takeAll([

@@ -16,12 +16,10 @@ export const SETTLEMENT_BYTES = hexToBytes(SETTLEMENT);
 /** Collects deposits by EIP-3009: the recipient that a depositor signs for. The same on all chains. */
 export const DEPOSIT_COLLECTOR: `0x${string}` = '0x4020806089470a89826cb9fb1f4059150b550004';
 
-/** A claim's row. Amounts in base units of the token. */
+/** A claim's row, in base units: what the payer signed for, and what is recorded by then, both in all. */
 interface ClaimEntry {
   readonly channelId: Uint8Array;
-  /** The payer signed for it in all. */
   readonly maxClaimableAmount: bigint;
-  /** Recorded in all once the claim is mined. */
   readonly totalClaimed: bigint;
 }
 
@@ -82,23 +80,18 @@ function structOf(config: ChannelConfig): Uint8Array[] {
   return [...addresses, word(BigInt(withdrawDelay)), salt];
 }
 
-/** Cumulative: up to `maxClaimableAmount` in all may be claimed from the channel. */
+/** Cumulative, in base units. The id is the client's word; the check compares it with the config's. */
 interface Voucher {
-  /** 32 bytes, as the client says: the check compares it with the id that the config gives. */
   readonly channelId: Uint8Array;
-  /** Base units of the token. */
   readonly maxClaimableAmount: bigint;
   readonly signature: Uint8Array;
 }
 
-/** What the payer moves into the channel by an EIP-3009 authorization. */
+/** By an EIP-3009 authorization: base units, Unix seconds, and a uint256 salt of which its nonce is made. */
 interface Deposit {
-  /** Base units of the token. */
   readonly amount: bigint;
-  /** Unix seconds. */
   readonly validAfter: bigint;
   readonly validBefore: bigint;
-  /** A uint256. The authorization's nonce is made of it and the channel's id. */
   readonly salt: bigint;
   readonly signature: Uint8Array;
 }
@@ -108,7 +101,6 @@ interface Common {
   readonly voucher: Voucher;
 }
 
-/** What a client presents on this rail. */
 export type ChannelPayload =
   | (Common & { readonly kind: 'voucher' })
   | (Common & { readonly kind: 'deposit'; readonly deposit: Deposit })
@@ -203,13 +195,11 @@ function commonOf({ channelConfig: config, voucher: given }: z.infer<typeof comm
   return { config, voucher: { ...given, channelId: hexToBytes(given.channelId) } };
 }
 
-/** What a channel must be made out to so that it pays here. */
+/** What a channel must be made out to so that it pays here. Addresses have 20 bytes; the delay is in seconds. */
 export interface ChannelTerms {
-  /** 20 bytes each. */
   readonly receiver: Uint8Array;
   readonly receiverAuthorizer: Uint8Array;
   readonly token: Uint8Array;
-  /** Seconds. */
   readonly withdrawDelay: number;
 }
 
@@ -219,13 +209,10 @@ const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) ===
 const DELAYS = { least: 900, most: 2_592_000 };
 
 /**
- * Returns the channel's id. The first rule that fails is the reason, by the scheme's name:
- * 1. The channel's id is the one that its config gives.
- * 2. The channel pays us, in our token, under our authorizer and delay.
- * 3. The channel's key signed the voucher in the one form that the contract takes: 65 bytes, v 27 or 28, a low s. A
- *    library that takes more would let us serve for what can never be claimed. A channel without a key of its own
- *    (payerAuthorizer 0) fails: its payer may be a contract that changes its mind once served.
- * The signature comes before every rule on the channel's state, because those answers repeat the last voucher.
+ * Returns the channel's id. The first rule that fails is the reason, by the scheme's name. The signature must have the
+ * one form that the contract takes (65 bytes, v 27 or 28, a low s): else we would serve what cannot be claimed. A
+ * channel without a key of its own fails, as its payer may be a contract that changes its mind. The signature comes
+ * before the rules on the state: those answers repeat the last voucher.
  */
 export function checkVoucher({ config, voucher }: ChannelPayload, terms: ChannelTerms, scheme: Scheme): Uint8Array {
   const channelId = scheme.channelId(config);
