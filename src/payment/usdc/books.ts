@@ -8,18 +8,13 @@ import { type Evidence, paymentsIn, type Receipt, readReceipt, receiptStatements
 import { TRANSFER, topicOf } from './token.ts';
 
 // Compares rows that a transfer of the token settles with the chain. Nobody waits for these reads.
-// 1. The noted transaction's receipt shows the row's own `Transfer` after its own `AuthorizationUsed`: nothing is
-//    missing. An authorization is used once, so no other row has this transfer.
-// 2. Else the chain is asked what became of the authorization: another transaction may have paid. Where it is unused,
-//    or paid something else, the row's amount is missing. Where the chain does not say, the row is unread.
+// 1. The noted receipt has the row's own `Transfer` after its own `AuthorizationUsed`: nothing is missing.
+// 2. Else the chain is asked what became of the authorization. Unused, or paid something else: the amount is missing.
 // 3. What came in beyond the ledger is counted.
 
 /** Sent to another provider than the one that settlements are polled from. */
 const READS = { rank: 'collect', turn: 1 } as const satisfies RpcOptions;
-/**
- * Two must say that something is missing, the first of them one that the books do not ask otherwise. `turn` alone may
- * come back to the same one, where the others are limited.
- */
+/** Two must say that something is missing. `turn` alone may come back to the same one where others are limited. */
 const SECOND_LOOK: RpcOptions = { rank: 'collect', turn: 0, statements: receiptStatements };
 const MOST_AT_ONCE = 100;
 const HASH_BYTES = 32;
@@ -71,7 +66,6 @@ interface TransferBooksOptions {
   readonly passedTo?: Uint8Array;
 }
 
-/** The books of such a rail. */
 export function createTransferBooks({ chain, evidence, usdc, passedTo }: TransferBooksOptions): RailBooks {
   const authorizationOf = ({ payer, payTo, amount, validAfter, validBefore, nonce }: Payment): Authorization => ({
     from: payer,
@@ -138,7 +132,6 @@ const MOST_NAMED = 5;
 
 interface SurplusOptions {
   readonly chain: Pick<ChainClient, 'batch'>;
-  /** In lower case. */
   readonly usdc: `0x${string}`;
   readonly payTo: Uint8Array;
   /** Transfers of this contract are not counted. */
@@ -152,14 +145,10 @@ interface Surplus {
   readonly block: number;
   readonly transfers: number;
   readonly amount: bigint;
-  /** Some of them. */
   readonly transactions: readonly string[];
 }
 
-/**
- * Counts a gift, dust, or an authorization that a third party sent and that bought nothing here. Anybody can send it,
- * so it is reported and nothing more.
- */
+/** Counts gifts, dust, and authorizations that bought nothing here. Anybody can send them, so it only reports. */
 export function createSurplusCount({ chain, usdc, payTo, without, known }: SurplusOptions) {
   const query = { addresses: [usdc], topics: [TRANSFER as `0x${string}`, null, topicOf(payTo)] };
 

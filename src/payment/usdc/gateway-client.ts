@@ -23,9 +23,8 @@ import type { Receipt } from './evidence.ts';
 import { type FacilitatorClient, readReply, supportedKinds, UNHEARD } from './facilitator.ts';
 import { AUTHORIZATION_USED, TRANSFER, topicOf } from './token.ts';
 
-// Circle's Gateway over our own HTTP client: its API, the evidence of a payment, the batches' transactions, and the
-// books. The client of Circle's package sets no time limit, hides the status of a failure, quotes whole answers in its
-// errors and cannot look up a transfer. Tests run both against one service.
+// Circle's Gateway over our own HTTP client: its API, the evidence of a payment, the batches' transactions, the books.
+// Circle's client sets no time limit, hides a failure's status, quotes whole answers and looks up no transfer.
 
 /** Arc in Circle's own numbering of chains. */
 const ARC_DOMAIN = 26;
@@ -47,7 +46,6 @@ const transfer = z.object({
 /** States in order: received, batched, confirmed, completed; or failed. */
 export type GatewayTransfer = z.output<typeof transfer>;
 
-/** A facilitator whose transfers can be looked up. */
 interface GatewayClient extends FacilitatorClient {
   /** Null for none. Rejects when the Gateway does not say. */
   transfer(id: string): Promise<GatewayTransfer | null>;
@@ -73,7 +71,6 @@ interface GatewayClientOptions {
   network: string;
 }
 
-/** The Gateway's API. */
 export function createGatewayClient({ upstream, url, token, network }: GatewayClientOptions): GatewayClient {
   const headers: Record<string, string> = token === null ? {} : { Authorization: `Bearer ${token}` };
   const base = `${url}/v1/x402`;
@@ -140,11 +137,7 @@ const NO_BLOCK = 0;
 
 /** Paid is what the Gateway has accepted: then the payer's balance is locked, and the Gateway guarantees the batch. */
 export function createGatewayEvidence(client: Pick<GatewayClient, 'search'>, network: string, clock: Clock) {
-  /**
-   * The transfer with this payer and nonce; unknown for several, another one, or an unreadable amount. None: open, or
-   * failed when the authorization has expired. Failed: nothing was taken, and will not be. Pays us this amount:
-   * settled. Another recipient or amount: used elsewhere.
-   */
+  /** None with this payer and nonce: open, or failed once expired. Several or unreadable ones: unknown. */
   async function lookup(authorization: Authorization): Promise<Found> {
     const { from, nonce } = authorization;
     const transfers = await client.search(bytesToHex(from), bytesToHex(nonce));
@@ -267,11 +260,8 @@ interface GatewayBooksOptions {
 }
 
 /**
- * A row has no transaction of ours. Its batch has one, which credits the recipient with the sum of many rows.
- * 1. No batch is known yet: unread, and looked at again. The Gateway failed the accepted transfer: missing.
- * 2. The batch credits less than its rows: those beyond are missing, in the order of ids. So no two share a credit.
- * 3. The receipt counts as two providers give it; else unread. So is a batch that succeeded without a readable credit,
- *    because the Gateway does not publish its events.
+ * A row has no transaction of ours. Its batch has one, which credits the recipient with the sum of many rows. If less,
+ * rows are missing in the order of ids. Unread: no batch yet, no receipt by two, or no readable credit.
  */
 export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: GatewayBooksOptions): RailBooks {
   function compareBatched(row: Payment, owed: bigint, receipt: Receipt): BookVerdict {
@@ -339,9 +329,8 @@ const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 const missing = (amount: bigint, detail: string): BookVerdict => ({ kind: 'missing', amount, detail });
 
 /**
- * What a batch credits to an address: the token's transfers to it, or events of the Gateway's wallet that name it last
- * and hold one amount, whichever is more. What follows the token's first `AuthorizationUsed` is left out, because such
- * transfers pay rows of their own. Null without any.
+ * The token's transfers to an address, or events of the Gateway's wallet that name it last and hold one amount,
+ * whichever is more. From the first `AuthorizationUsed` on, transfers pay rows of their own. Null: none.
  */
 function creditIn(
   { logs }: Receipt,

@@ -9,9 +9,8 @@ import { setNewest } from '../../lib/memory.ts';
 import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 
-// Reads of payers: many share one request at one block, and unverified ones wait in a queue within the providers'
-// limits. What is remembered of them: who held too little, for some seconds, and whose settlements cost and move
-// nothing, for a day. And what counts as a revert.
+// Reads of payers: many share one request at one block, and unverified ones wait in a queue. What is remembered: who
+// held too little, for some seconds; whose settlements move nothing, for a day. And what counts as a revert.
 
 /** Creation code of `PayerReader.sol`, which documents the answer. An `eth_call` without `to` runs it undeployed. */
 export const PAYER_READER_CODE =
@@ -38,7 +37,6 @@ const USED = 2n;
 const HAS_CODE = 4n;
 const FLAG_BITS = 8n;
 
-/** An account, and the nonce of one of its authorizations. */
 interface Payer {
   readonly from: Uint8Array;
   readonly nonce: Uint8Array;
@@ -53,9 +51,8 @@ export interface PayerReading {
 }
 
 /**
- * Reads concurrent payers in one request, so that requests do not grow with the buyers; in a JSON-RPC batch where a
- * node refuses a call without `to`. Throws UpstreamFailed for a payer without the token's answer, and for all waiting
- * ones when the chain does not answer.
+ * Concurrent payers share one request; a JSON-RPC batch where a node refuses a call without `to`. Throws UpstreamFailed
+ * for a payer without the token's answer, and for all waiting ones when the chain does not answer.
  */
 export function createPayerReader(
   chain: ChainClient,
@@ -178,7 +175,6 @@ const MAX_PAYERS = 10_000;
 
 /** Remembers balances. A payer whose balance is too low is not read again for some seconds. */
 export function createEmptyPayers(clock: Clock) {
-  // Oldest entry first.
   const seen = new Map<string, { readonly balance: bigint; readonly untilMs: number }>();
 
   return {
@@ -201,7 +197,6 @@ const MAX_BANS = 10_000;
 /** Ends of bans by payer, in Unix milliseconds. The newest ban is last. */
 export type Bans = Map<string, number>;
 
-/** For a day from now on. */
 export function ban(bans: Bans, payer: string, nowMs: number): void {
   setNewest(bans, payer, nowMs + DAY_MS, MAX_BANS);
 }
@@ -210,7 +205,6 @@ export function isBanned(bans: Bans, payer: string, nowMs: number): boolean {
   return (bans.get(payer) ?? 0) > nowMs;
 }
 
-/** Banned now, the newest ban last. */
 export function bannedPayers(bans: Bans, nowMs: number): string[] {
   return [...bans.keys()].filter((payer) => isBanned(bans, payer, nowMs));
 }
