@@ -11,8 +11,7 @@ import {
 import { setNewest } from '../../lib/memory.ts';
 
 // Who may get a new invoice. A client that has not paid has nothing at stake, so invoices are limited for each client
-// and in total, with a reserve for buyers and a part for newcomers. All of it comes before the handler and the node do
-// any work. Buyers and newcomers are lists in this process's memory, bounded and forgotten at a restart.
+// and in total, before any work. Buyers and newcomers are lists in memory, bounded and forgotten at a restart.
 
 /** The total is scarce while more than this part of it is used. */
 const SHORT_ABOVE = 0.75;
@@ -42,17 +41,11 @@ interface Permit {
 
 /**
  * Checks in this order, so that a refused client uses up nothing that others share:
- * 1. The client's own limit.
- * 2. Four times that limit for its IPv6 /48.
- * 3. The total. A client or a /48 gets one more only while it has no more than is left: a late one still gets some.
- * 4. While the total is scarce, in this minute or the last: an equal share, which leaves one share more than there are
- *    clients. Otherwise twenty clients that come one after another would each take half of the rest.
- * 5. A newcomer that rule 3 or 4 would refuse draws on the newcomers' part, a tenth of the total, in portions of two
- *    seconds. Otherwise some hundred clients that keep asking would take everything in a minute's first second.
- *
- * A fifth of the total is reserved for buyers of the last hour, to whom rule 4 does not apply; newcomers may draw half
- * of it. All windows are one minute of the clock, so that no client gets its share twice in a minute. They are in this
- * process's memory unless `open` names another place.
+ * 1. The client's own limit. 2. Four times that limit for its IPv6 /48.
+ * 3. The total. A client or /48 gets one more only while it has no more than is left: a late one still gets some.
+ * 4. While the total is scarce, an equal share. Else clients one after another would each take half of the rest.
+ * 5. A newcomer refused by 3 or 4 draws on a tenth of the total, in portions, so that no burst takes all of it.
+ * A fifth is for buyers of the last hour, whom 4 spares; newcomers draw half of it. Windows are the clock's minutes.
  */
 export function createIssuance(
   limits: IssuanceLimits,
@@ -160,8 +153,7 @@ function createShares(total: number) {
 const OFFERED_MS = 600_000;
 /** A client asks rarely while no more than this many of its requests are remembered. */
 const RARE = 3;
-// One is forgotten in this time. So a client that waits the two seconds of Retry-After before each try asks rarely for
-// four tries. One that asks each second does not.
+// A client that waits Retry-After's two seconds before each try asks rarely for four tries.
 const FORGET_MS = 5000;
 /** The most that is remembered: after 50 s of quiet, (MOST − 2) × FORGET_MS, any client asks rarely again. */
 const MOST = 12;
@@ -175,10 +167,7 @@ export interface Newcomers {
   offered(client: string): void;
 }
 
-/**
- * Separates a client that comes for the first time from those that keep asking. So a flood of many addresses cannot
- * keep it out: each is a newcomer once, until its first handler has run. A /48 may ask as often as four clients.
- */
+/** A flood of addresses keeps no newcomer out: each is one until its first handler has run. A /48 asks as four. */
 export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcomers {
   const offers = createMinuteWindows(clock, maxClients, OFFERED_MS);
   // How often each client and site has asked, less what is forgotten by now; the longest silent first.

@@ -15,17 +15,9 @@ import { type ReplyQuota, SEAL_BYTES, sealReply } from './kept-replies.ts';
 import { type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
 
 // Makes an offer: a new invoice for an answer that already exists, because a Lightning payment cannot be returned. The
-// client has nothing at stake yet, so every step is bounded, cheap ones first. The counter did step 1 of README.md's
-// table, and the gate does step 11:
-// 2. A node is configured and answers.
-// 3. The reply store has space.
-// 4. The issuance limits allow another invoice.
-// 5. The rate is known.
-// 6. The client's turn comes, or it is refused at once.
-// 7. The handler runs.
-// 8. Its reply takes its space.
-// 9. The node makes an invoice, which is checked.
-// 10. The invoice's record and the sealed reply are on disk.
+// client has nothing at stake yet, so every step of README.md's table is bounded, cheap ones first: 2 the node, 3 the
+// reply store, 4 the issuance limits, 5 the rate, 6 the client's turn, 7 the handler, 8 the reply's space, 9 the
+// invoice, 10 the record and the sealed reply on disk. The counter did step 1, the gate does 11.
 
 /** A record is kept this long after the last moment of a valid proof, so that it exists whenever one is presented. */
 const FORGET_MARGIN_SECONDS = 60;
@@ -155,10 +147,7 @@ interface OpenQuotes {
 
 type Asked = Pick<LightningOrder<never>, 'identity' | 'binding'>;
 
-/**
- * Keeps each quote for some seconds, so that a client that asks twice gets one invoice and causes one run. A client is
- * its identity: those behind an untrusted proxy share an address, but each of their requests has its own identity.
- */
+/** A client that asks twice gets one invoice and causes one run. By identity, as clients may share an address. */
 export function createOpenQuotes(store: Pick<LightningStore, 'findClaim'>, network: string, clock: Clock): OpenQuotes {
   const quotes = new Map<string, { quote: Quote; until: number }>();
   return {
@@ -182,9 +171,8 @@ function keyOf({ identity, binding }: Asked): string {
 const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
 
 /**
- * USD × 10^8 / rate, rounded up to a whole sat, at least 1; exact, in integers. `usdUnits` are millionths of a dollar,
- * `btcUsd` is a decimal string. Throws RangeError for a rate that is no positive decimal and for a negative price,
- * because neither may become an invoice.
+ * USD × 10^8 / rate, rounded up to a whole sat, at least 1. `usdUnits`: millionths of a dollar. Throws RangeError for a
+ * rate that is no positive decimal and for a negative price: neither may become an invoice.
  */
 export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   const rate = parseDecimal(btcUsd);

@@ -7,20 +7,15 @@ import { decodeInvoice, type Invoice } from './bolt11.ts';
 import { type LightningNetwork, lightningNetwork } from './terms.ts';
 
 // The checks of a Lightning proof, steps 1 to 7 of the scheme's facilitator, in its order and with its reasons. Pure
-// and total: both sides are untrusted, and any value gives a verdict, never an exception. Below the checks stand the
-// reasons and a sentence for each.
+// and total: both sides are untrusted, and any value gives a verdict, never an exception.
 
-/** A proof that passed every check, without the preimage. */
+/** A checked proof, without the preimage. Hashes: SHA-256. `payTo`: 33 bytes, compressed. Times: Unix seconds. */
 export interface Proof {
   readonly network: string;
-  /** 32 bytes. */
   readonly paymentHash: Uint8Array;
-  /** 33 bytes, compressed. */
   readonly payTo: Uint8Array;
   readonly amountMsat: bigint;
-  /** SHA-256 of the bound request. */
   readonly requestHash: Uint8Array;
-  /** The invoice's creation, Unix seconds. */
   readonly createdAt: number;
   readonly expirySeconds: number;
 }
@@ -32,22 +27,14 @@ export type ProofVerdict =
 export interface ProofOptions {
   /** Unix seconds. */
   readonly now: number;
-  /** 60 by default. */
   readonly skewSeconds?: number;
   /** The longest `maxTimeoutSeconds` that is accepted; the scheme's own bound by default. */
   readonly maxTimeoutSeconds?: number;
 }
 
 /**
- * The first failure decides. The store does step 8, the claim.
- *
- * 1. The accepted terms are the required terms.
- * 2. The terms are valid in this scheme.
- * 3. `extra`: method and flow, the bound request, and every other member that the server declared.
- * 4. Both sides have an invoice.
- * 5. The accepted invoice matches the requirement and is signed by `payTo`.
- * 6. The preimage's SHA-256 is the invoice's payment hash.
- * 7. The invoice has not expired more than `skewSeconds` ago. A payment made in time has that long to arrive.
+ * The first failure decides. The store does step 8, the claim. An invoice may have expired `skewSeconds` ago: a payment
+ * that was made in time has that long to arrive.
  */
 export function checkProof(paymentPayload: unknown, requirement: unknown, options: ProofOptions): ProofVerdict {
   const { now, skewSeconds = 60, maxTimeoutSeconds = Number.MAX_SAFE_INTEGER } = options;
@@ -124,18 +111,14 @@ const JUDGED_APART: ReadonlySet<PropertyKey> = new Set([
 /** Step 3: the `extra` of both sides, in the scheme's order. The client may add members. */
 export function checkExtra(accepted: unknown, required: unknown): BoundRequest | LnbtcReason {
   const sides = [required, accepted];
-  // 1. The transfer method: of the requirement, then of the accepted side. Steps 2 and 3 keep this order.
+  // At each of these: the requirement first, then the accepted side.
   if (!sides.every(isBolt11)) return 'invalid_exact_lnbtc_asset_transfer_method';
-  // 2. The payment flow: settled before the request is served.
   if (!sides.every((side) => own(side, 'paymentFlow') === 'upfront')) return 'invalid_exact_lnbtc_payment_flow';
-  // 3. A readable binding.
   const ours = readBinding(required);
   const theirs = ours && readBinding(accepted);
   if (!ours || !theirs) return 'invalid_exact_lnbtc_request_binding';
-  // 4. The same request: hash, profile and parameters.
   if (ours.requestHash !== theirs.requestHash || ours.profile !== theirs.profile || ours.params !== theirs.params)
     return 'invalid_exact_lnbtc_request_mismatch';
-  // 5. Every other member that the server declared.
   const declared = ownKeys(required);
   if (!declared?.every((key) => JUDGED_APART.has(key) || isSameData(own(required, key), own(accepted, key))))
     return 'invalid_exact_lnbtc_extra_mismatch';
@@ -206,10 +189,7 @@ function checkPreimage(preimage: unknown, paymentHash: Uint8Array): LnbtcReason 
   return opened.equals(paymentHash) ? null : 'invalid_exact_lnbtc_preimage_hash_mismatch';
 }
 
-/**
- * In the order of the checks that can first return them. The codes are the scheme's own, because clients match on them.
- * The claim (step 8) returns the last one, `checkProof` all others.
- */
+/** In the order of the checks that first return them. The codes are the scheme's own: clients match on them. */
 export const LNBTC_REASONS = [
   'unsupported_scheme',
   'network_mismatch',

@@ -16,15 +16,10 @@ import { checkProof, type Proof } from './proof.ts';
 import { afterPayment, type ServeGranted } from './serve-granted.ts';
 import { LIGHTNING_NETWORKS, type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
 
-// Sells the answer of an order for a presented proof. A proof is claimed once for ever, and its claim grants one
-// request for seven days: a failure costs the buyer no more than another try.
-// 1. The header is decoded.
-// 2. The proof is checked against our own record.
-// 3. The proof is claimed. The claim grants the request.
-// 4. Under a lease, the answer is made and stored (serve-granted.ts).
-// 5. The answer is sent.
-// A request with a granted claim continues at 4, for seven days. A delivered claim gets the same bytes again. Any other
-// use is refused.
+// Sells the answer of an order for a presented proof. The proof is checked against our own record and claimed once for
+// ever. Its claim grants one request for seven days, so a failure costs no more than another try. Under a lease the
+// answer is made, stored (serve-granted.ts) and sent. A delivered claim gets the same bytes again; any other use is
+// refused.
 
 const DAY_MS = 86_400_000;
 /** How long a granted claim can be redeemed. */
@@ -56,8 +51,7 @@ export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Pr
 export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
   const { store, issuer, verifyProof, serve, buyers, shared, clock, bootId } = options;
 
-  // On a shared node a third party may hold the preimage of an unpaid invoice. So the node's records decide. Throws
-  // when they deny the payment. Returns null when they confirm it, otherwise why they cannot be read.
+  // On a shared node a third party may hold an unpaid preimage. Null: the node confirms. Throws when it denies.
   async function doubtOf({ key, claim: known }: VerifiedProof, signal: AbortSignal): Promise<AppError | null> {
     if (!shared || known?.grant?.answered) return null;
     if (!issuer)
@@ -77,8 +71,7 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     return found;
   }
 
-  // Steps 2 and 3. A proof must not expire because the node is away. So it is claimed anyway, and served once the node
-  // has confirmed the payment.
+  // A proof must not expire because the node is away. So it is claimed anyway, and served once the node confirms it.
   async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
     const verified = await verifyProof(order, credential);
     const doubt = await doubtOf(verified, order.signal);
@@ -156,12 +149,9 @@ interface Terms {
 }
 
 /**
- * Makes the requirement from our own record of the invoice and from the request that will run: a quote of ours is valid
- * even after the rate has changed. A claimed proof is checked as of its invoice, because a granted request outlives it.
- *
- * A proof may come late with the challenge that asked for the invoice, when the record is deleted. Then our own node's
- * signature on the invoice shows that we issued it. Ours on the challenge does not: its key may have leaked. Where
- * other parties use the node's key too, both are needed. The preimage shows that the invoice was paid in time.
+ * By our own record of the invoice: a quote of ours is valid even after the rate has changed, and a claimed proof is
+ * checked as of its invoice. Where the record is deleted, our node's signature shows that the invoice is ours. Ours on
+ * the challenge does not, as its key may have leaked; on a shared node both are needed.
  */
 export function createProofVerifier({
   store,
@@ -186,8 +176,7 @@ export function createProofVerifier({
     // The buyer of an invoice that we may have issued must not pay again because our node is away.
     if (!payTo && answered?.isSigned) throw nodeUnknown();
     if (!payTo) throw new PaymentRefused('invalid_exact_lnbtc_invoice_payee_mismatch');
-    // From here on the invoice must be of today's network: coins of another may have no value.
-    // Our node has signed the amount and the request, and no other party makes invoices with its key.
+    // From here on the invoice must be of today's network. No other party signs with our own node's key.
     if (answered && !shared) return { network: network.id, amountMsat, payTo };
     // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
@@ -221,8 +210,7 @@ export function createProofVerifier({
   };
 }
 
-// Throws PaymentRefused unless an unsigned challenge asks for exactly this invoice, which is for this request. Pure,
-// because any client can make such a challenge up. What shows that the invoice is ours is checked afterwards.
+// Throws PaymentRefused unless an unsigned challenge is for this invoice and request. Any client can make one up.
 function checkAnswered(
   { isSigned, isFor }: AnsweredChallenge,
   invoice: QuotedInvoice,
@@ -245,8 +233,7 @@ function quotedInvoice(text: string, { paymentHash, amountMsat, payee, createdAt
   return { text, paymentHash, amountMsat, payTo, expiresAt: createdAt + expirySeconds };
 }
 
-// Unix seconds at which an unclaimed proof is judged. One with a challenge may come late: it is judged as of its
-// invoice's expiry, because the node took the payment before.
+// Unix seconds. A late proof with a challenge is judged as of its invoice's expiry: the node was paid before.
 function asOf({ createdAt, expirySeconds }: Invoice, answered: AnsweredChallenge | undefined, now: number): number {
   const expiresAt = createdAt + expirySeconds;
   return answered && now <= expiresAt + answered.lateSeconds ? Math.min(now, expiresAt) : now;
@@ -262,8 +249,7 @@ function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
   return grant !== null && Buffer.compare(grant.requestHash, binding.hash) === 0;
 }
 
-// Why a payment with an unreadable invoice is refused. Amount and recipient are the payment's, because there is no
-// record to compare with. No time is checked: the invoice is read before its time.
+// Amount and recipient are the payment's, as there is no record. No time is checked: the invoice is read first.
 function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
   const { amount, payTo } = credential.accepted ?? {};
   const requirement = lightningRequirement({
