@@ -5,8 +5,7 @@ import type { AuthScheme, Credential, Fields, QuotedInvoice } from '../../protoc
 import { PaymentRefused } from '../../refusal.ts';
 
 // L402: a 402 names an invoice and a token; a paid request repeats the token with the invoice's preimage. A token buys
-// one answer. Its README says how that differs from the specification. Below: the credential, the macaroon's bytes, the
-// token that is written in them.
+// one answer. Its README says how that differs from the specification.
 
 /** The auth scheme's name, and the one that it had before. Clients of both are in use. */
 const CREDENTIAL = /^(?:l402|lsat) +([^: ][^:]*):([0-9a-f]{64})$/i;
@@ -43,9 +42,8 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): AuthScheme 
   };
 }
 
-// The token that a preimage has paid: a client may send several, and a preimage fits one invoice alone. One that we
-// did not sign counts only if its preimage fits. Of unpaid tokens the first one that we signed is taken, so that the
-// refusal names the preimage.
+// A client may send several tokens, and a preimage fits one invoice alone. One that we did not sign counts only if
+// paid. Of unpaid ones the first of ours is taken, so that the refusal names the preimage.
 function paidBy(preimage: string, tokens: readonly Token[]): Token | undefined {
   const opened = hash('sha256', Buffer.from(preimage, 'hex'), 'buffer');
   const paid = tokens.filter(({ paymentHash }) => paymentHash.equals(opened));
@@ -53,14 +51,11 @@ function paidBy(preimage: string, tokens: readonly Token[]): Token | undefined {
   return paid.find(isOurs) ?? paid[0] ?? tokens.find(isOurs);
 }
 
-// The macaroon
-
 /** A macaroon as its holder sees it. Whether we signed it is another question. */
 interface Macaroon {
   readonly identifier: Buffer;
   /** First-party caveats, `name=value`. */
   readonly caveats: readonly string[];
-  /** 32 bytes. */
   readonly signature: Buffer;
 }
 
@@ -136,8 +131,6 @@ function take(bytes: Buffer, cursor: { at: number }, type: number): Buffer | nul
   return content;
 }
 
-// The token
-
 const SERVICE = 'percall';
 /** Only the macaroon's first key is made from it, so that the same secret can sign other challenges. */
 const ROOT_KEY_OF = 'percall l402 root key';
@@ -155,10 +148,7 @@ export function rootKeyOf(secret: Uint8Array): Buffer {
   return hmac(secret, ROOT_KEY_OF);
 }
 
-/**
- * The token of an invoice, in base64. It commits to the payment hash, and through the invoice to the request and the
- * price: the node has signed the request's hash. The credential does not repeat the invoice, so the token carries it.
- */
+/** In base64. It carries the invoice, which the credential does not repeat: the node signed its request and price. */
 export function issueToken(secret: Uint8Array, { text, paymentHash, expiresAt }: QuotedInvoice): string {
   const identifier = Buffer.concat([VERSION, paymentHash, randomBytes(32)]);
   const caveats = [SERVICES, `${VALID_UNTIL}${expiresAt + VALID_SECONDS}`, `${INVOICE}${text}`];
@@ -166,18 +156,13 @@ export function issueToken(secret: Uint8Array, { text, paymentHash, expiresAt }:
 }
 
 interface Token {
-  /** BOLT11 text. */
   readonly invoice: string;
-  /** 32 bytes. */
   readonly paymentHash: Buffer;
   /** Whether one of our keys signed all of it. */
   readonly isSigned: boolean;
 }
 
-/**
- * Reads a token in the form of ours. Null unless its caveats hold at `now`, in Unix seconds. A holder may have added
- * caveats. They narrow the token, so one that we do not know refuses it.
- */
+/** Null unless the caveats hold at `now` (Unix seconds). Holders may add some; an unknown one refuses the token. */
 export function readToken(secrets: ChallengeSecrets, token: string, now: number): Token | null {
   const macaroon = readMacaroon(Buffer.from(token, 'base64'));
   if (!macaroon) return null;
