@@ -39,14 +39,9 @@ import type { Settlement } from './settle-rows.ts';
 import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
 
 // Sells one paid request. A failure after the reservation releases it, is the settlement's written end, or says that
-// the outcome is unknown. The steps are those of README.md:
-// 2. The request is read.
-// 3. A known authorization is judged by its row in the ledger.
-// 4-6. The terms, the limits, the earlier payments, the signature and the payer.
-// 7. The reservation, by one insert.
-// 8-11. The last checks, the handler, the reply's check, the stored reply and intent.
-// 12-13. The settlement and the delivery.
-// A command leaves this path before step 2, a proof of a payment after it (`createDirectSale`).
+// the outcome is unknown. The steps are those of README.md: 2 the request, 3 the known row, 4-6 terms, limits and
+// payer, 7 the reservation, 8-11 the handler and the stored intent, 12-13 settlement and delivery. A command leaves
+// this path before step 2, a proof of a payment after it (`createDirectSale`).
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
@@ -72,10 +67,7 @@ interface Served extends Verified {
   readonly body: Uint8Array;
 }
 
-/**
- * `purchase` throws PaymentRefused (402), BadParameter (400) and other AppErrors. `charged` says what became of the
- * money: without it, or with `false`, this request took none.
- */
+/** Throws PaymentRefused (402), BadParameter (400), AppErrors. Without `charged`, or with `false`, none was taken. */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, unknown, serve, clock, log } = options;
   const serving = new Set<string>();
@@ -101,13 +93,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const payment = rail.read(credential.payload);
     if (payment.kind === 'paid') return direct.redeem(payment, request, requirement, presentation);
     const order = orders.orderOf(request, payment, presentation);
-    // 3. The ledger's row. `soon` bounds each read (3d). The challenge and the terms of a new payment (4) are checked
-    //    right after this read, so that no row is written in between.
+    // 3. The ledger's row. A new payment is checked (4) right after this read, so that no row is written in between.
     const found = await find(order.key);
     const shown = { credential, requirement, signal };
     if (!found) checkNew(order, shown, nowSeconds(clock));
-    // 3a. Using an identifier for another payload is the buyer's mistake, whatever the state of either payment.
-    //     Otherwise its holder is this payment.
+    // 3a. An identifier of another payload is the buyer's mistake, in any state. Otherwise its holder is this payment.
     const holder = await holderOf(order);
     refuseOtherHolder(holder, order, found);
     const known = found ?? holder;
@@ -229,8 +219,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   const holderOf = async ({ identifierHash }: Order<S>): Promise<Payment | null> =>
     identifierHash && soon(ledger.findByIdentifier(identifierHash));
 
-  // Answers a request whose insert failed or would fail: another request was first, or the payer has too many payments
-  // open. An authorization that reverted meanwhile may be public, so its refusal says `charged: "unknown"`.
+  // Another request was first, or the payer has too many open. A reverted one may be public: `charged: "unknown"`.
   async function lostReservation(order: Order<S>): Promise<Delivery> {
     const holder = await holderOf(order);
     const known = await find(order.key);
@@ -447,10 +436,9 @@ function createPayerLook(options: AdmissionOptions) {
   const checkEarlier = createEarlierCheck(options);
 
   /**
-   * Checks the earlier payments, then the signature, then reads the payer. Throws TooMany, 503 `ledger_unavailable`,
-   * and what the rail throws. An invalid signature counts as a failure of the client, a payer that cannot pay as one of
-   * both. These reads may take seconds. Another presentation of the payment may have reserved it meanwhile, or even
-   * settled it; then the chain shows a used authorization and a lower balance. So null is returned: the row decides.
+   * Earlier payments, then the signature, then the payer. Throws TooMany, 503 `ledger_unavailable`, and the rail's.
+   * Failures count for the client, once signed also for the payer. Null: another presentation was faster, its row
+   * rules.
    */
   return async <S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> => {
     const { payment, rail, price, key } = order;

@@ -3,9 +3,8 @@ import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type SettlingRail } from './settler.ts';
 
-// Settles stored intents and writes down how they ended, whether or not a buyer waits. One task per row reads the
-// evidence where a payment may have been sent before, sends it, and notes the end. Rows that no call works on are
-// reconciled in rounds. Settling twice is safe: a nonce moves money once.
+// Settles stored intents and writes down how they ended, whether or not a buyer waits. One task a row reads the
+// evidence where it may have been sent, sends it, and notes the end. Settling twice is safe: a nonce moves money once.
 
 interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
   ledger: Ledger;
@@ -51,8 +50,7 @@ export function createSettlement(options: SettlementOptions) {
         tasks.run(id, () => attempts.lookThenSend(payment, rankOf(id))),
       );
     },
-    // Settles a row that another process stored, or finds that it cannot be ended now. Where its payment may be on the
-    // chain, the evidence is read first. A row that awaits no settlement is left alone.
+    // For a row that another process stored. Where its payment may be on the chain, the evidence is read first.
     carry: async (id: string): Promise<void> => {
       const payment = tasks.of(id) ? null : await ledger.get(id);
       if (payment && payment.state !== 'settling' && payment.state !== 'unknown') return;
@@ -126,8 +124,7 @@ interface TasksOptions {
 /** Why a timer is stopped. A constant costs nothing; the default reason is an error with a stack trace. */
 const ENDED = 'ended';
 
-// One task per sale, from the first look at the evidence to the written end. A second caller waits for the same task,
-// so a late answer cannot restart an ended sale.
+// One task per sale. A second caller waits for the same task, so a late answer cannot restart an ended sale.
 function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOptions) {
   const running = new Map<string, Promise<void>>();
 
@@ -177,9 +174,8 @@ interface ReconciliationParts {
   pauseMs: number;
 }
 
-// Each call makes one round over the open rows that no call works on: it releases reservations, and looks up and
-// settles the rest, at most ROUND of them. The next round continues there. Public nodes take few requests, so a round
-// waits up to `pauseMs` for one row before it starts the next.
+// One round over the open rows that no call works on; the next continues there. Public nodes take few requests, so a
+// round waits up to `pauseMs` for one row before it starts the next.
 function createReconciliation({ ledger, looks, tasks, look, pauseMs }: ReconciliationParts) {
   let reached = '';
 
@@ -222,10 +218,7 @@ const LONGEST_MS = 60_000;
 /** Lookups that are as urgent as a new settlement. A row without an end after these is rarely decided by the next. */
 const URGENT = 2;
 
-/**
- * Decides when an open row may be looked up again. A lookup costs requests to the chain: this bounds the cost of a
- * buyer that asks without pause, and of many old rows. One entry for each open row that was looked up.
- */
+/** When an open row may be looked up again: it bounds what a buyer without patience and many old rows cost. */
 export function createLooks(clock: Clock, longestMs = LONGEST_MS) {
   const looks = new Map<string, { times: number; lastMs: number }>();
 
