@@ -4,9 +4,8 @@ import { siteKey } from '../lib/limits/client.ts';
 import { countSharedClient, createMinuteWindows, type OpenWindows, openClientWindows } from '../lib/limits/windows.ts';
 import type { ClaimAccount, FacilitatorCounts, LightningStore, ReachedCap } from '../store/ports/lightning.ts';
 
-// The limits of settle calls: a minute's calls of a client, and the parts of a day's claims. The calls are counted in
-// memory, or where the processes share the counts; the claims in the ledger, so that a restart does not reset them.
-// The figures here may be a second old. The claim's own transaction checks the same caps again, exactly.
+// The limits of settle calls: a client's calls a minute, in memory or shared; parts of a day's claims, in the ledger,
+// so that a restart keeps them. Figures may be a second old: the claim's own transaction checks the caps exactly.
 
 /** One client may use a tenth of the day's cap, and at least one claim. All IPv6 clients of a /48 share one tenth. */
 const CLIENT_SHARE = 10;
@@ -112,7 +111,6 @@ export interface Counts {
   /** An upper bound of today's claims. A cap above it is not reached. */
   atMostToday(): Promise<number>;
   isDayFull(): Promise<boolean>;
-  /** Records one more claim of this process. */
   claimed(): void;
 }
 

@@ -25,10 +25,7 @@ interface Toolbox {
   call(name: string): Promise<CallToolResult> | null;
 }
 
-/**
- * Answers one HTTP request of MCP's streamable transport. Stateless: each request has its own server and transport, no
- * session, one JSON answer and no stream.
- */
+/** Answers one request of MCP's streamable transport. Stateless: no session, one JSON answer and no stream. */
 export async function answerMessage(request: Request, parsedBody: unknown, toolbox: Toolbox): Promise<Response> {
   const server = new Server(
     { name: 'percall', title: 'percall: data by the call', version: SERVICE_VERSION },

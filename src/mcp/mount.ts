@@ -14,10 +14,8 @@ import { problem } from './results.ts';
 import { DOORS, type Door, PAYMENT, RECEIPT, type Tool, type ToolCall } from './tool.ts';
 import { createTools, type ToolsDeps } from './tools.ts';
 
-// The tools server at its addresses, mounted on the application. One message takes these steps:
-// 1. its origin, form and size are checked;
-// 2. it is counted against the limit of its tool's group;
-// 3. the SDK answers it (`answer-message.ts`), and runs the called tool, whose failure is a result too.
+// The tools server at its addresses. A message's origin, form and size are checked, it counts against the limit of its
+// tool's group, and the SDK answers it (`answer-message.ts`). A tool's failure is a result too.
 
 const MAX_BODY_BYTES = 64 * 1024;
 /** The request headers that the transport reads. */
@@ -51,10 +49,7 @@ export interface McpDeps<S> extends ToolsDeps<S> {
   readonly log: CallLog;
 }
 
-/**
- * Counts its own calls, so mount it outside the rate-limited groups. The tools are made at the first message: at the
- * start, their schemas took a fiftieth of its processor time.
- */
+/** Mount it outside the rate-limited groups: it counts its calls. The first message makes the tools, a slow step. */
 export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   let all: ReturnType<typeof createTools> | null = null;
   const toolsNow = () => {
@@ -64,7 +59,6 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
   for (const door of DOORS) mountDoor(app, deps, door, () => createShelf(toolsNow(), door));
 }
 
-/** The tools of one address, by their names, and their listings. */
 interface Shelf {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Each list is made once. `full` lists the schemas of the answers too, which make it more than six times as long. */
@@ -73,7 +67,6 @@ interface Shelf {
   weightOfFull(): number;
 }
 
-/** The tools that an address offers. */
 export function createShelf(all: ReadonlyMap<string, Tool>, door: Door): Shelf {
   const offered = [...all].flatMap(([name, tool]) => {
     const listed = tool.listedAt(door);
@@ -150,9 +143,8 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock:
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /**
- * MCP requires this check against DNS rebinding. Pages of every site may call, as on all our routes: neither a cookie
- * nor a network position gives a caller anything here. An opaque or malformed origin (`null`, say) is refused, and
- * one that equals the request's Host but not our configured address: that is a rebound name.
+ * MCP requires this check against DNS rebinding. Pages of every site may call: no cookie or network position gives them
+ * anything. Refused: opaque or malformed origins, and one that equals the Host but not our address.
  */
 export function mayCallFrom(origin: string | undefined, host: string | undefined, publicOrigin: string): boolean {
   if (origin === undefined) return true;
@@ -179,10 +171,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/**
- * A message for the SDK, whose schemas read each member up to three times: 7,000 arguments took 20 ms. The tool reads
- * them from the message itself. Arguments that are no object stay, because the SDK refuses them.
- */
+/** For the SDK, whose schemas read a member up to three times: 7,000 arguments took 20 ms. It refuses non-objects. */
 function withoutArguments(message: unknown): unknown {
   const params = own(message, 'params');
   const given = own(params, 'arguments');

@@ -24,12 +24,8 @@ import {
   toolUrl,
 } from './tool.ts';
 
-// A tool of a priced entry. A call takes these steps:
-// 1. the arguments are parsed, before the call is paid or an offer is made;
-// 2. without a payment, the answer says what to pay;
-// 3. with a payment, the call goes the route's way: USDC through the purchase, bitcoin through the redemption, over the
-//    same ledger, and the same request for redelivery;
-// 4. a refused payment gets the reason and a new offer.
+// A tool of a priced entry. The arguments are parsed before a call is paid or an offer is made. With a payment, the
+// call goes the route's way, over the same ledger. A refused payment gets the reason and a new offer.
 
 /** What sells priced tools, shared with the routes. */
 export interface Counters<S> {
@@ -147,10 +143,7 @@ interface Unpaid {
   readonly refusal: string | null;
 }
 
-/**
- * For models and people: that nothing was charged, the price, and what happens next. After a refusal also what is
- * wrong; the price is then a new payment's, because presenting the old one again may mend it.
- */
+/** Nothing was charged, the price, what comes next. After a refusal a new payment's price: the old may be mended. */
 export function unpaidSentence({ tool, priceUsd, chain, accepts, refusal }: Unpaid): string {
   const [offer] = accepts;
   const happened =

@@ -17,7 +17,6 @@ export interface ToolCall {
   /** The value that proves on redelivery that the same client asks. */
   readonly identity: string;
   readonly requestId: string;
-  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
   /** Runs a task after the last byte of the answer was sent. */
   onSent(done: () => Promise<void>): void;
@@ -35,10 +34,7 @@ export interface Tool {
   run(call: ToolCall): Promise<CallToolResult>;
 }
 
-/**
- * Access and the words of the path, for example `paid_fees_forecast`: as stable as the route. One serves both rails,
- * because a Lightning invoice binds it.
- */
+/** For example `paid_fees_forecast`: as stable as the route. One for both rails, as an invoice binds it. */
 export function toolName({ access, path }: { access: Endpoint<never>['access']; path: string }): string {
   const words = path.split(/[^a-zA-Z0-9]+/).filter((word) => word !== '');
   return [access, ...words].join('_').toLowerCase();
@@ -76,9 +72,8 @@ export function railsOf(endpoint: Pick<Endpoint<never>, 'access' | 'path' | 'onl
 }
 
 /**
- * The rail that an unpaid call is offered: that of `_meta`, else the `usual` one of the address, else the tool's first.
- * Throws BadParameter for a rail that the tool is not sold on. Lightning waits to be asked for where there is USDC too,
- * because an offer makes the node create an invoice and runs the handler.
+ * That of `_meta`, else the address's `usual`, else the tool's first. Throws BadParameter for one that it is not sold
+ * on. Lightning waits to be asked for where there is USDC too: an offer makes the node create an invoice.
  */
 export function askedRail(meta: unknown, rails: readonly Rail[], usual: Rail | null): Rail {
   const asked = own(meta, RAIL);
