@@ -19,7 +19,6 @@ const LIMIT = 'relayer_gas_budget_usdc';
 const FAILED = 'relayer_gas_failed_today_usdc';
 const FAILED_LIMIT = 'relayer_gas_failed_budget_usdc';
 
-/** Costs by rail. */
 function createCosts(registry: Registry) {
   const registers = [registry];
   const settled = new Counter({
@@ -97,7 +96,6 @@ function createGasGauges(registers: Registry[]) {
   };
 }
 
-/** The relayer's metrics in this registry. */
 export function createRelayerMetrics(registry: Registry) {
   const registers = [registry];
   const gas = createGasGauges(registers);
@@ -130,13 +128,11 @@ export function createRelayerMetrics(registry: Registry) {
     /** Publishes a figure that is read at each scrape. Null and a failed read give no sample. */
     publish: (name: string, help: string, read: () => Promise<number | null>) =>
       publishRead(registry, name, help, read),
-    /** For the relayer's `onMined`. */
     mined({ payments }: Pick<MinedCost, 'payments'>, rails: readonly RailCost[]): void {
       transactions.inc();
       if (payments > 0) batch.observe(payments);
       for (const one of rails) costs.add(one);
     },
-    /** For the gas watch's `onReading`. */
     read: gas,
     /** Publishes what of the day's budget is spent. Without a budget the limit has no sample. */
     watchBudget(budget: Pick<GasBudget, 'spentWei' | 'dailyWei' | 'failedWei' | 'dailyFailuresWei'>): void {

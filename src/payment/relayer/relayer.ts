@@ -17,44 +17,35 @@ import { createEffects, type Effects } from './requests.ts';
 import { createState, type Effect, type Event, type Moment, type State } from './state.ts';
 import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } from './transactions.ts';
 
-// Our own settler: one key, one queue, one sequence of nonces. An authorization that is sent twice wastes gas but no
-// money, because its nonce moves the money once.
+// Our own settler: one key, one queue, one sequence of nonces. Sending twice wastes gas but moves money once.
 // 1. Intents and operations become jobs. Each job, answer and head is one event for the machine (machine.ts).
 // 2. The driver carries out the machine's effects concurrently (requests.ts), and feeds each answer back.
 // 3. A job ends when the chain shows its end; its promise then has the outcome.
 
 const BANNED = 'its payments cost gas and move nothing';
 
-/** The parts and settings of the relayer. */
 export interface RelayerOptions {
   chain: ChainClient;
   check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   usdc: `0x${string}`;
   wallet: Wallet;
   evidence: Pick<Evidence, 'lookup'>;
-  /** Whether the token would let any payment through. */
   token: Pick<TokenWatch, 'check'>;
-  /** Whether failures have used up today's budget. Then each payment is simulated before it is sent. */
   isCareful(): boolean;
   clock: Clock;
-  /** Milliseconds between two requests for receipts while a transaction is in flight. A new head makes one at once. */
   pollMs: number;
-  /** Milliseconds that a new job waits for others at the most while a transaction is in flight (the batch window). */
   batchWindowMs: number;
-  /** The part of a block that one transaction may take, in percent. */
   blockSharePercent: number;
   /** Age of an open job, in milliseconds, that stops further sales. */
   stallMs: number;
   /** Calls `listener` at each new block. Returns a function that ends that. */
   onHead(listener: () => void): () => void;
-  /** Writes the transactions to disk. Returns the ids that still await settlement; the others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
   onMined(cost: MinedCost, rails: readonly RailCost[]): void;
   log: { warn(detail: object, message: string): void };
 }
 
-/** Our own settler, with its entrance for operations and its expected cost. */
 export interface Relayer extends Settler, Pick<Relaying, 'operate'> {
   /** The expected cost of the open settlements and operations, in wei. */
   expectedWei(): bigint;
@@ -105,9 +96,7 @@ interface RelayingOptions {
   check: ChainCheck;
   evidence: Evidence;
   noteBroadcast: RelayerOptions['noteBroadcast'];
-  /** What was spent, day by day. */
   spending: RelayerSpendingStore;
-  /** What payments over the relayer brought in this UTC day, in USDC base units. */
   incomeToday: () => Promise<bigint>;
   metrics?: RelayerMetrics | undefined;
   clock: Clock;
@@ -214,14 +203,12 @@ function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOp
   }
 
   return {
-    /** One promise of an outcome for each intent, in order. */
     submit(intents: readonly Intent[]): Promise<Outcome>[] {
       const jobs = intents.map((intent) => newJob(intent, moment().nowMs));
       const outcomes = jobs.map(ends.of);
       feed({ kind: 'submitted', jobs });
       return outcomes;
     },
-    /** A promise of the operation's outcome. It never rejects. */
     operate(operation: Operation): Promise<OperationOutcome> {
       const job = newOperationJob(operation, moment().nowMs);
       const outcome = operationEnds.of(job);
