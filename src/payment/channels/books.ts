@@ -11,8 +11,7 @@ import { SETTLEMENT_BYTES } from './scheme.ts';
 
 // Compares the ledger with the contract, each hour. What one provider says to be missing counts once another says it.
 // 1. A claim's transaction records what its operation says, and its sweep pays the receiver what the contract says.
-// 2. The contract has recorded what the ledger says was claimed from a channel. A state of an older block than the
-//    ledger's own is not compared. Unclaimed charges are no difference: the contract does not know them.
+// 2. The contract has recorded what the ledger says was claimed. Unclaimed charges are no difference.
 
 /** Channels of one page. */
 const PAGE = 500;
@@ -29,7 +28,6 @@ interface ChannelBooksOptions {
   readonly token: Uint8Array;
 }
 
-/** The verdicts on claims and channels. */
 export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<RailBooks, 'compareRest'>> {
   const { store, network } = options;
   const verdictsOf = createComparison(options);

@@ -24,16 +24,12 @@ import {
 } from './scheme.ts';
 import { type Covered, faultOf, StaleVoucher } from './voucher-sale.ts';
 
-// A deposit: a payment that moves its payer's money into a channel, and pays for the call that brings it.
-// 1. It is an authorization for the collector, bound to the channel by its nonce. Its own checks need no chain.
-// 2. Before the reservation: the ledger's channel, the payer, the chain's channel, the limits of the day; after it
-//    again.
-// 3. Once it is mined, its voucher must fit the channel as it then is.
+// A deposit: a payment that moves its payer's money into a channel, and pays for the call that brings it. It is an
+// authorization for the collector, bound to the channel by its nonce. The channel, the payer and the day's limits are
+// checked before the reservation and after it; once mined, its voucher must fit the channel.
 
-/** A deposit, with the voucher that it is to cover. */
 export type DepositPayload = Extract<ChannelPayload, { kind: 'deposit' }>;
 
-/** An authorization for the collector, which the settlement contract turns into the channel's money. */
 export interface DepositPayment extends SignedPayment {
   readonly payload: DepositPayload;
 }
@@ -110,7 +106,6 @@ type DepositSale = Required<
   Pick<PurchaseRail, 'check' | 'look' | 'verify' | 'checkPaid' | 'whyNotReserved' | 'refuseUsed'>
 >;
 
-/** The checks of any authorization of the token, and those of the channel and the voucher. */
 export function createDepositSale(
   { store, book, scheme, terms, bounds, limits }: DepositSaleOptions,
   checks: Pick<PurchaseRail, 'look' | 'verify'>,
@@ -179,8 +174,7 @@ async function busyOrStale(
   return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
 }
 
-// A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei. Its payer may take the money back after one
-// call, by refund or withdrawal, and pay it in again.
+// A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei; its payer may take the money back at once.
 
 const DAY_MS = 86_400_000;
 
@@ -190,10 +184,7 @@ interface DepositLimitsOptions {
   clock: Clock;
 }
 
-/**
- * Counts a day's deposits that have not earned their gas, for each payer, client and IPv6 /48. A day begins with its
- * first. The counts are in memory and lost at a restart: they protect gas and not sales.
- */
+/** A day's deposits that have not earned their gas, by payer, client and IPv6 /48. In memory: they protect gas. */
 export function createDepositLimits({
   store,
   config: { minDeposit, depositsADay: most },
@@ -203,10 +194,7 @@ export function createDepositLimits({
   const payers = open();
   const clients = openClientWindows(open, 'deposits');
 
-  /**
-   * Whether calls have used half of what was put in and not withdrawn, which earns the gas of one more deposit. What
-   * was written off has paid for nothing.
-   */
+  /** Whether calls have used half of what was put in and not withdrawn, which earns the gas of one more deposit. */
   async function isSpent({ id, charged, writtenOff, state }: Channel): Promise<boolean> {
     const { balance, refundNonce } = state;
     const spent = charged - writtenOff;
@@ -215,10 +203,7 @@ export function createDepositLimits({
     return 2n * spent >= balance + refunded;
   }
 
-  /**
-   * Returns what takes the count back, because no transaction was sent. A top-up of a spent channel is never counted or
-   * refused. Throws TooMany (429, `too_many_deposits`) when payer or client have had theirs of the day.
-   */
+  /** Returns what takes the count back. Never counts a spent channel's. Throws TooMany (429, `too_many_deposits`). */
   async function take(channel: Channel, client: string): Promise<() => void> {
     if (await isSpent(channel)) return () => {};
     const ofPayer = (seconds: number) => tooMany('payer', seconds);

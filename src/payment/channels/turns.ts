@@ -1,10 +1,8 @@
 import type { Clock } from '../../lib/clock.ts';
 
 // The requests of one channel take turns. A stock client sends one voucher with all that it requests at once. One buys;
-// each other must get the new charges, signs once more, and gives up when that voucher is stale too. So the one whose
-// voucher fits comes first; where none fits, the first is told the charges. After a correction the channel waits
-// RETRY_MS for the same request with the corrected voucher. Beyond MOST_WAITING only a voucher that fits is taken.
-
+// each other must get the new charges, signs once more, and gives up when that is stale too. So the one that fits comes
+// first, and after a correction the channel waits RETRY_MS for the same request.
 /** Requests that may wait for one channel. */
 const MOST_WAITING = 32;
 /** Milliseconds for a client to sign the voucher that a correction asks for: a read of the chain and a round trip. */
@@ -12,7 +10,6 @@ const RETRY_MS = 500;
 
 export interface Turn<T> {
   readonly value: T;
-  /** The channel's, after the turn. */
   readonly charged: bigint;
   /** It ended with a correction: the client knows which voucher to sign next. */
   readonly isCorrected: boolean;
@@ -80,7 +77,6 @@ function createLine(clock: Clock, onEmpty: () => void) {
   };
 }
 
-/** The turns of all channels. */
 export function createTurns(clock: Clock) {
   const lines = new Map<string, ReturnType<typeof createLine>>();
   let ended = 0;
@@ -94,7 +90,6 @@ export function createTurns(clock: Clock) {
   return {
     /** Turns that ended in this process. An equal count shows a request that no other had its channel since. */
     ended: (): number => ended,
-    /** Whether a request of this channel has its turn or waits for it. */
     isBusy: (key: string): boolean => lines.get(key)?.isBusy() ?? false,
     /** Runs `work` in its turn, and tells it whether the request waited. Null when the channel is too busy. */
     take: async <T>(
@@ -144,7 +139,6 @@ function createWaitingList(clock: Clock) {
     size: (): number => waiting.length,
     /** The first that fits; -1 when none does. */
     firstThat: (fits: (asking: Asking) => boolean): number => waiting.findIndex(fits),
-    /** Begins the turn of the request at this place. False when the list is empty. */
     begin(at: number): boolean {
       const [first] = waiting.splice(at, 1);
       first?.begin();
