@@ -48,16 +48,13 @@ export function checkAuthorization(
   { least, most }: ValidityBounds,
 ): void {
   const seconds = BigInt(now);
-  // 1. The recipient is ours.
   if (bytesToHex(authorization.to) !== requirement.payTo.toLowerCase()) {
     throw new PaymentRefused('invalid_exact_evm_recipient_mismatch');
   }
-  // 2. Exactly the price.
   if (authorization.value !== BigInt(requirement.amount)) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch');
   }
-  // 3. It is valid now (the contract requires `validAfter` strictly before now), long enough to be mined, and no longer
-  // than its outcome may be awaited.
+  // `validAfter` strictly before now, as the contract requires; long enough to be mined, not too long to be awaited.
   if (authorization.validAfter >= seconds) {
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after');
   }
@@ -65,12 +62,11 @@ export function checkAuthorization(
   if (left < BigInt(least) || (most !== Number.POSITIVE_INFINITY && left > BigInt(most))) {
     throw new PaymentRefused(EXPIRED, { detail: wrongValidity(left, least, most) });
   }
-  // 4. We would have to pay to deploy such a wallet, so it has a reason of its own.
+  // We would have to pay to deploy such a wallet, so it has a reason of its own.
   if (bytesToHex(authorization.signature).endsWith(ERC6492_SUFFIX))
     throw new PaymentRefused('eip6492_factory_not_allowed');
 }
 
-/** Why a validity of `left` seconds is refused. */
 function wrongValidity(left: bigint, least: number, most: number): string {
   if (left <= 0n) return 'The authorization has expired. Sign a new one.';
   return left < BigInt(least)

@@ -19,9 +19,8 @@ import { hexToBytes } from '../../lib/hex.ts';
 import { type Authorization, EXPIRED, type Found, NONCE_USED, type Outcome } from '../settler.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, authorizationStateCalldata, TRANSFER, topicOf } from './token.ts';
 
-// How authorizations ended, also those that a third party sent. Paid is a mined transaction with
-// `AuthorizationUsed(from, nonce)` followed, before any other `AuthorizationUsed`, by the token's `Transfer(from, to,
-// value)`. Receipts and ends count once two providers show them, where two or more are configured.
+// How authorizations ended, also by third parties. Paid is a mined transaction with `AuthorizationUsed(from, nonce)`
+// and, before the next such event, the token's `Transfer(from, to, value)`. Receipts and ends count by two providers.
 
 interface Log {
   readonly address: string;
@@ -29,7 +28,6 @@ interface Log {
   readonly data: string;
 }
 
-/** As `eth_getTransactionReceipt` gives it. */
 export interface Receipt {
   readonly transactionHash: string;
   readonly blockNumber: string;
@@ -119,19 +117,16 @@ function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization):
   return ENDS.includes(topics[0] ?? '') && topics[1] === topicOf(from) && topics[2] === topicOf(nonce);
 }
 
-/** Read at this block (by default the head), with this rank. */
 interface LookupOptions {
   readonly atBlock?: number;
   readonly rank?: Rank;
 }
 
-/** They end an authorization. */
 const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
 
 /**
- * What a mined transaction paid for an authorization, in USDC base units; null for nothing. So each transfer pays for
- * one authorization. With `passedTo`, a `Transfer(to, passedTo, value)` must follow under the same condition. The logs
- * are read once for any number of authorizations.
+ * What a mined transaction paid for an authorization, in USDC base units; null for nothing. Each transfer pays for one.
+ * With `passedTo`, a `Transfer(to, passedTo, value)` must follow under the same condition.
  */
 export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
@@ -163,7 +158,6 @@ function amountOf(transfer: Log | undefined): bigint | null {
   return transfer?.data.length === 66 ? BigInt(transfer.data) : null;
 }
 
-/** Null when the transaction did not pay. */
 function settledBy(receipt: Receipt, usdc: string, authorization: Authorization): Outcome | null {
   const paid = paymentsIn(receipt, usdc)(authorization);
   if (paid === null) return null;
@@ -171,10 +165,7 @@ function settledBy(receipt: Receipt, usdc: string, authorization: Authorization)
   return { kind: 'settled', transaction, block: Number(receipt.blockNumber), paid };
 }
 
-/**
- * Finds the receipt that ends an authorization; null without one. The transaction that logs name is a hint: its receipt
- * must show the end. The next provider is asked where one names none or a wrong one, or fails. Rejects when all fail.
- */
+/** Null without one. The transaction that logs name is a hint: its receipt must show the end. Rejects when all fail. */
 function createEndReader(chain: ChainClient, usdc: `0x${string}`) {
   async function findEnd(authorization: Authorization, fromBlock: number, toBlock: number, options: RpcOptions) {
     const topics = [ENDS, topicOf(authorization.from), topicOf(authorization.nonce)];
@@ -208,9 +199,8 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   const endReceipt = createEndReader(chain, usdc);
 
   /**
-   * All is read at one block: `atBlock`, which is known to be mined, or the head. Answers at two blocks prove nothing
-   * together, because providers differ in height. Unused there: open, or failed if its time is past `validBefore`. Used
-   * there: the logs up to it have the use or the cancellation, and that transaction's receipt shows the payment.
+   * All at one block, `atBlock` or the head: answers at two prove nothing together, as providers differ in height.
+   * Unused there: open, or failed if its time is over. Used there: that transaction's receipt shows the payment.
    */
   async function lookup(
     authorization: Authorization,

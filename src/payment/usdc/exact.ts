@@ -36,7 +36,6 @@ import type { TokenWatch } from './token-watch.ts';
 /** `extra` of this rail's requirements, as a facilitator gets them. */
 const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
 
-/** Chain, token and recipient. */
 export interface PayTo {
   readonly network: `eip155:${number}`;
   readonly usdc: `0x${string}`;
@@ -60,10 +59,7 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
 /** Gas of a lone payment, as it was seen on Arc (docs/benchmarks.md, "What a call costs the seller"). */
 const LONE_PAYMENT_GAS = 112_519n;
 
-/**
- * Always on, because payments for earlier offers must end; a 402 lists it from `exactFrom` on. `/readyz` fails while
- * its facilitator's probe does. Sales go on.
- */
+/** Always on, because payments for earlier offers must end. `/readyz` fails while its facilitator's probe does. */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,
@@ -86,7 +82,6 @@ interface ExactNeeds extends FacilitatedNeeds {
   balanceContracts: readonly Uint8Array[];
 }
 
-/** Opens the rail. */
 export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
   const { rails, network } = needs.config;
   const { remote } = rails;
@@ -124,7 +119,6 @@ interface ExactRailOptions {
   status: PurchaseRail['status'];
   checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
   validity: ValidityBounds;
-  /** Whether a 402 lists this rail for a route of this price, in USDC base units. */
   isSoldAt(price: bigint): boolean;
   balanceContracts: readonly Uint8Array[];
   network: string;
@@ -138,7 +132,6 @@ const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: 
 const OTHER_RAILS =
   'This route is not sold for a lone transfer (scheme exact). Sign for one of the entries that accepts has now.';
 
-/** The checks before a sale. */
 export function createExactRail(options: ExactRailOptions): PurchaseRail {
   const { status, checkSignature, validity, isSoldAt } = options;
   const contract = hexToBytes(options.usdc);
@@ -166,7 +159,6 @@ function openRelayed(evidence: Pick<Evidence, 'lookup'>, { relaying }: SettlingT
 interface FacilitatedNeeds {
   config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
   evidence: Pick<Evidence, 'lookup'>;
-  /** Concurrent calls share a request. */
   check: Pick<ChainCheck, 'read'>;
   token: Pick<TokenWatch, 'check' | 'refusal'>;
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };

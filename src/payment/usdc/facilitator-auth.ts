@@ -16,9 +16,8 @@ import {
 import { addressWord, offChainSeparator, stringWord, typedDigest, typeHash, word } from './token.ts';
 
 // Circle's Facilitator Service, over our own HTTP client: the SDK's refuses answers without `transaction`, which this
-// service sends, and makes the authentication headers without the body, which a proof must sign. A pending settlement
-// is polled by its payment id under our configured URL. An answer's `statusUrl` is not used, because our token would be
-// sent there.
+// service sends, and makes headers without the body, which a proof must sign. A pending settlement is polled under our
+// configured URL: an answer's `statusUrl` would get our token.
 
 interface CircleOptions {
   upstream: Upstream;
@@ -38,7 +37,6 @@ const PAYMENT_ID = /^[\w-]{1,128}$/;
 
 const status = z.object({ status: z.string(), transaction: z.string().nullish().catch(null) });
 
-/** Circle's service as a facilitator. */
 export function createCircleFacilitator(options: CircleOptions): FacilitatorClient {
   const { upstream, url, auth, network, clock, pendingMs } = options;
 
@@ -100,10 +98,7 @@ const REQUEST_TYPEHASH = typeHash(
     'uint256 issuedAt,uint256 expiresAt)',
 );
 
-/**
- * Authenticates without an API key: an EIP-712 signature over the body's hash, for LIFE_SECONDS. Circle documents only
- * the struct's members. Their types, the purpose and the hash (keccak-256) follow EIP-712's conventions.
- */
+/** An EIP-712 signature over the body's hash. Circle documents only the struct's members; the rest follows EIP-712. */
 export function createSellerProof({ key, network, clock }: SellerProofOptions) {
   const privateKey = hexToBytes(key);
   const payTo = addressOf(privateKey);

@@ -12,7 +12,6 @@ import { MAX_TIMEOUT_SECONDS } from './authorization.ts';
 /** Limits of requests to a remote settler. Its answers are short; `/supported` with many networks has several KiB. */
 export const REMOTE_BOUNDS = { maxBytes: 256 * 1024, concurrency: 128, retries: 0 } as const;
 
-/** From `/supported`. */
 export interface SupportedKind {
   readonly x402Version: number;
   readonly scheme: string;
@@ -26,7 +25,6 @@ interface Supported {
   readonly signers: Readonly<Record<string, readonly string[]>>;
 }
 
-/** A third party that settles x402 payments. */
 export interface FacilitatorClient {
   /** Sends one request. Never rejects. `id` names the attempt to sell; repeated requests of one attempt share it. */
   settle(request: SettleRequest, id: string, signal: AbortSignal): Promise<SettleReply>;
@@ -42,10 +40,7 @@ interface HttpFacilitatorOptions {
   readonly userAgent: string;
 }
 
-/**
- * By the SDK's client, without its error messages: they quote the answer, which may repeat our token. The SDK is loaded
- * here: it and its zod take 2 MB, and most services settle without it. A failure ends the process, as at its start.
- */
+/** The SDK's error messages may repeat our token. It is loaded here: it takes 2 MB, and most services need none. */
 export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
   const { url, token, timeoutMs, network, userAgent } = options;
   const headers = { 'User-Agent': userAgent, ...(token !== null && { Authorization: `Bearer ${token}` }) };
@@ -123,7 +118,6 @@ export type SettleReply =
       readonly isTransport: boolean;
     };
 
-/** No readable answer. */
 export const UNHEARD: SettleReply = { kind: 'unclear', detail: 'no readable answer', isTransport: true };
 
 /** Refusals before any transaction: x402's, the EVM scheme's and Circle's codes. Others may come after a broadcast. */
@@ -157,10 +151,7 @@ const reply = z.object({
     .catch(null),
 });
 
-/**
- * `unclear` unless it is plainly a success, a pending settlement, a used nonce or a refusal before any broadcast: so
- * for statuses from 500 on, another shape or network, and unknown error codes.
- */
+/** `unclear` unless plainly a success, a pending settlement, a used nonce, or a refusal before any broadcast. */
 export function readReply(status: number, body: unknown, network: string): SettleReply {
   if (status >= 500) return { kind: 'unclear', detail: `HTTP ${status}`, isTransport: true };
   const parsed = reply.safeParse(body);
@@ -183,7 +174,6 @@ function describe(reason: string | null | undefined): string {
   return reason && /^[a-z][a-z0-9_]{2,63}$/.test(reason) ? reason : 'a refusal in no known words';
 }
 
-/** What every request contains besides the authorization. */
 export interface RequestTerms {
   readonly network: `eip155:${number}`;
   readonly usdc: `0x${string}`;
@@ -192,7 +182,6 @@ export interface RequestTerms {
   readonly publicOrigin: string;
 }
 
-/** In x402's form. */
 export interface SettleRequest {
   readonly paymentPayload: PaymentPayload;
   readonly paymentRequirements: PaymentRequirements;

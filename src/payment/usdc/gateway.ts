@@ -41,8 +41,7 @@ import { domainSeparator, GATEWAY_DOMAIN } from './token.ts';
 import type { TokenWatch } from './token-watch.ts';
 
 // The rail `usdc-gateway`: an authorization of the Gateway Wallet, settled by the Gateway in batches. The Gateway alone
-// decides about it, because it holds the payer's deposit. The checks before a sale come first, then its settlement
-// parts.
+// decides about it, because it holds the payer's deposit.
 
 interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
@@ -60,7 +59,6 @@ interface GatewayNeeds {
   };
 }
 
-/** Opens the rail. */
 export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRail {
   const { config, ledger, outgoing, clock } = needs;
   const { network, publicOrigin, rails } = config;
@@ -124,7 +122,6 @@ const MOST_DEPOSITORS = 20;
 const PLACES = 400;
 /** Milliseconds that a depositor waits. Then it is refused. */
 const WAIT_MS = 4000;
-/** The Gateway's own code. */
 const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewayRailOptions {
@@ -136,7 +133,6 @@ interface GatewayRailOptions {
   clock: Clock;
 }
 
-/** The checks before a sale. */
 export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
   const { gateway, status, ledger, network, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
@@ -203,10 +199,9 @@ const HANDING_OVER_SECONDS = 5;
 /** The plain rail's cheap checks and two of the Gateway's. Throws PaymentRefused for the first that fails. */
 export function createGatewayCheck({ handlerTimeoutMs }: Pick<ServingTimes, 'handlerTimeoutMs'>) {
   const least = MIN_VALIDITY_SECONDS + Math.ceil(handlerTimeoutMs / 1000) + HANDING_OVER_SECONDS;
-  // `now` in Unix seconds.
   return (authorization: Authorization, requirement: PaymentRequirements, now: number): void => {
     checkAuthorization(authorization, requirement, now, { least: 0, most: MOST_VALIDITY_SECONDS });
-    // 5. After the call is served, it is still valid for as long as the Gateway requires.
+    // After the call is served, it is still valid for as long as the Gateway requires.
     if (authorization.validBefore < BigInt(now + least)) throw new PaymentRefused('authorization_validity_too_short');
     if (Buffer.compare(authorization.from, authorization.to) === 0) throw new PaymentRefused('self_transfer');
   };
@@ -222,7 +217,6 @@ export function createGatewaySignatureCheck(chainId: number, wallet: `0x${string
   };
 }
 
-/** The plain entry, to be signed for the Gateway Wallet. */
 export function gatewayRequirement(plain: PaymentRequirements, wallet: `0x${string}`): PaymentRequirements {
   return { ...plain, extra: gatewayExtra(wallet) };
 }
@@ -280,9 +274,7 @@ export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, op
     wallet,
     extra,
     evidence: createGatewayEvidence(client, caip2, clock),
-    /** Throws PaymentRefused unless the payer signed for the Gateway Wallet. */
     checkSignature: createGatewaySignatureCheck(Number(caip2.split(':')[1]), wallet),
-    /** The Gateway's reason against a payment's form, or null. The balance is read separately. */
     verify: (authorization: Authorization, signal: AbortSignal): Promise<string | null> =>
       client.verify(settleRequest(authorization, terms), signal),
   };

@@ -2,13 +2,11 @@ import type { Clock } from '../../lib/clock.ts';
 import { createFairStock, type FairStock, takeFairly } from '../../lib/limits/shares.ts';
 
 // Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
-// 1. A question waits `batchWindowMs` for others; while requests run, until the last is answered and `pauseMs` more, at
-//    most `longestWaitMs`. A full request is sent at once. Clients take turns.
-// 2. A request belongs to all its callers: it goes on when one leaves, and its failure reaches all. With a queue, one
-//    that failed only because no more may be sent now is made again: its questions have not had their turn.
-// 3. A client without a place is refused at once, and a question that waited `waitMs`. If no request may be sent by
-//    then, new ones are refused until one is. Preferred questions may still wait, and a part of the places is theirs: a
-//    flood of others cannot take the places of payments that are likely to be valid.
+// 1. A question waits `batchWindowMs`; while requests run, for the last answer and `pauseMs`, at most `longestWaitMs`.
+// 2. A request goes on when a caller leaves; its failure reaches all. One that failed only because no more may be sent
+//    now is made again: its questions have not had their turn.
+// 3. Without a place, or after `waitMs`, a question is refused. A part of the places is for preferred ones: a flood of
+//    others cannot take the places of payments that are likely to be valid.
 
 interface SharedReadsOptions<Q, A> {
   /** Answers in order, with an Error for a question without an answer. Rejects when no question has one. */
@@ -23,7 +21,6 @@ interface SharedReadsOptions<Q, A> {
   clock: Clock;
   /** Resolves when a request may be sent; by default at once. Questions that arrive meanwhile join it. */
   ready?(): Promise<void>;
-  /** No limit of waiting questions by default. */
   queue?: Queue;
 }
 
@@ -31,7 +28,6 @@ interface Queue {
   /** Places now. A client gets another only while it holds no more than are free. */
   places(): number;
   readonly waitMs: number;
-  /** For a question without a place, or with too long a wait. */
   refusal(): Error;
   /** Whether a request failed only because no more may be sent now. Its questions wait on. By default: never. */
   isRefusal?(error: unknown): boolean;
@@ -65,7 +61,6 @@ interface Waiting<Q, A> {
   reject(error: unknown): void;
 }
 
-/** Lets concurrent callers share requests. */
 export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
   const { ask, batchWindowMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
   const places = queue && createFairStock(queue.places);

@@ -25,18 +25,13 @@ const CALM_MS = 60_000;
 const ENOUGH = 2;
 
 export interface TokenWatch {
-  /**
-   * Tests now; concurrent callers share a test. False once the token refuses. Never rejects: without an answer, or
-   * where one of several providers alone says that it refuses, the last result stays.
-   */
+  /** Concurrent callers share a test. False once the token refuses. Never rejects: without an answer the last stays. */
   check(): Promise<boolean>;
   /** Tests once per CALM_MS, and at each call while the token refuses. */
   refresh(): Promise<void>;
-  /** Why nothing can be settled, or null. */
   refusal(): string | null;
 }
 
-/** Watches whether the token lets any payment to the seller through. */
 export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: TokenWatchOptions): TokenWatch {
   const settling = ranked(chain, 'settle');
   let isShut = false;

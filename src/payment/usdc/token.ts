@@ -25,20 +25,14 @@ export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b343839
 /** keccak256 of `Transfer(address,address,uint256)` (ERC-20). */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/**
- * Gas limit of a lone settlement: about 0.11M for a plain account on Arc (facts of the live chain), the rest for a
- * smart wallet's signature check. Only used gas is paid for.
- */
+/** A lone settlement: about 0.11M on Arc (facts of the live chain), the rest for a smart wallet's signature check. */
 export const SETTLE_GAS = 300_000n;
 
 const TERMS = 'address,address,uint256,uint256,uint256,bytes32';
 const TRANSFER_BY_PARTS = toFunctionSelector(`transferWithAuthorization(${TERMS},uint8,bytes32,bytes32)`);
 const TRANSFER_BY_BYTES = toFunctionSelector(`transferWithAuthorization(${TERMS},bytes)`);
 
-/**
- * Moves the money. FiatToken v2.2 joins (v, r, s) to the same bytes, so the signature's length decides the form.
- * Written word by word: a library's encoder takes a tenth of a millisecond, and each payment needs it twice.
- */
+/** FiatToken v2.2 joins (v, r, s), so the signature's length decides. By words: a library's encoder takes 0.1 ms. */
 export function transferCalldata(authorization: Authorization): `0x${string}` {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
   const terms = [from, to, value, validAfter, validBefore, nonce].map(hexWord).join('');
@@ -90,12 +84,10 @@ export const topicOf = (bytes: Uint8Array): `0x${string}` => `0x${hexWord(bytes)
 const utf8 = (text: string): Uint8Array => Buffer.from(text, 'utf8');
 const PREFIX = Buffer.from([0x19, 0x01]);
 
-/** A struct's type hash (EIP-712). */
 export function typeHash(type: string): Uint8Array {
   return keccak256(utf8(type));
 }
 
-/** A string member: its hash. */
 export function stringWord(text: string): Uint8Array {
   return keccak256(utf8(text));
 }
@@ -111,7 +103,6 @@ export function addressWord(address: Uint8Array): Buffer {
   return Buffer.concat([Buffer.alloc(12), address]);
 }
 
-/** The domain separator of a contract: name, version, chain and itself. */
 export function domainSeparator(name: string, version: string, chainId: number, contract: Uint8Array): Uint8Array {
   const members = [stringWord(name), stringWord(version), word(BigInt(chainId)), addressWord(contract)];
   return keccak256(Buffer.concat([DOMAIN_TYPEHASH, ...members]));
