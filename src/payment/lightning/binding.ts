@@ -7,7 +7,6 @@ import { own } from '../../lib/untrusted.ts';
 
 export interface Binding {
   readonly canonical: string;
-  /** 32 bytes. */
   readonly hash: Uint8Array;
 }
 
@@ -135,8 +134,7 @@ const LOWER_TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const ABSOLUTE_URI = /^[a-z][a-z0-9+.-]*:(?:[a-z0-9._~:/?[\]@!$&'()*+,;=-]|%[0-9a-f]{2})+$/i;
 /** Userinfo, even an empty one. A URL parser reads more than two slashes as two. */
 const USERINFO = /^[a-z][a-z0-9+.-]*:\/\/+[^/?]*@/i;
-// Without userinfo, then any visible ASCII except `#`: clients send more in paths and queries than RFC 3986 allows. A
-// percent sign always begins an escape of two hex digits.
+// Without userinfo, then any visible ASCII but `#`: clients send more than RFC 3986 allows. Escapes are whole.
 const HTTP_URL =
   /^https?:\/\/(?:[a-z0-9._~-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?(?:[/?][!"$&-~]*(?:%[0-9a-f]{2}[!"$&-~]*)*)?$/i;
 const REQUEST_HASH = /^[0-9a-f]{64}$/;
@@ -167,7 +165,6 @@ export function httpParams(params: unknown): HttpParams | null {
   return headers.every((name) => LOWER_TOKEN.test(name) && name !== NEVER_BOUND_HEADER) ? { headers } : null;
 }
 
-/** A copy. Null unless it has exactly these members and every name may be bound. Never throws. */
 export function mcpParams(params: unknown): McpParams | null {
   const copy = membersOf(params, ['server', 'metadata']);
   if (!copy || !isAbsoluteUri(copy.server) || !isNameList(copy.metadata)) return null;

@@ -60,8 +60,7 @@ function lostConnection(error: unknown): boolean {
   return error instanceof UpstreamFailed && error.cause instanceof ExchangeFailed && error.cause.connectionLost;
 }
 
-// Orders an invoice, and once more when the connection is lost: a node closes idle connections, and may close one as it
-// is used again. An invoice made for the first order costs nothing, because no client has seen it. Labels differ.
+// Once more when the connection is lost: a node closes idle ones. A lost invoice costs nothing: no client saw it.
 async function orderInvoice(
   { receiver, expirySeconds }: IssuerOptions,
   { amountMsat, binding }: Order,
@@ -136,7 +135,6 @@ export function createIssuer(options: IssuerOptions): Issuer {
 interface Ordered {
   readonly currency: Invoice['currency'];
   readonly amountMsat: bigint;
-  /** 32 bytes. */
   readonly requestHash: Uint8Array;
   readonly expirySeconds: number;
   /** 66 hex characters. */

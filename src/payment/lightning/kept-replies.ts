@@ -31,7 +31,6 @@ interface HeldBytes {
 export interface ReplyQuota {
   /** Throws Unavailable (`reply_store_full`) when no reply to this client fits. */
   check(asker: OfferClient): void;
-  /** Throws as `check` does when the reply does not fit. */
   take(asker: OfferClient, bytes: number): HeldBytes;
   /** A paid answer replaced the reply kept with its invoice. A paid answer always has space. */
   answered(paymentHash: Uint8Array, bytes: number): void;
@@ -46,10 +45,9 @@ interface QuotaOptions {
 }
 
 /**
- * Clients share the half for offers. One gets more only while it holds no more than is left, and no more than its part
- * (a 24th, or CLIENT_LEAST), until its invoices are paid or expire. A fifth of the half is reserved for buyers of the
- * last hour, to whom the 24th does not apply. A restart forgets each client's part, but not the total. Where several
- * processes share a store, each may use its part of the space that the last count found.
+ * Clients share the half for offers. One gets more only while it holds no more than is left, and than its part (a 24th,
+ * or CLIENT_LEAST), until its invoices are paid or expire. A fifth is reserved for buyers of the last hour, whom the
+ * 24th spares. A restart forgets each client's part, not the total.
  */
 export function createReplyQuota({ maxBytes, clock, sharedBy = () => 1 }: QuotaOptions): ReplyQuota {
   const half = Math.floor(maxBytes / OFFERS_DIVISOR);
@@ -127,8 +125,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES;
 
-// The ledger keeps only the request's hash. So a reader of the database file cannot read an answer, no key needs to be
-// stored, and every instance can open what another has sealed.
+// Derived from the request, of which the ledger keeps a hash: its reader reads no answer, and no key is stored.
 function keyOf(binding: Binding, paymentHash: Uint8Array): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', binding.canonical, paymentHash, 'percall kept reply', 32));
 }

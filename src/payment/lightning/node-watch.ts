@@ -3,11 +3,9 @@ import type { Clock } from '../../lib/clock.ts';
 import { withinDeadline } from '../../upstream/client/failure.ts';
 import { createBackOff, type Receiver, TooMuchPower } from './nodes/receiver.ts';
 
-// Whether the node may be used for sales:
-// - `open`: it was inspected and has the right key.
-// - `away`: a request has failed. A loop makes the same checks after 1, 2, 4 … 60 s, and buyers are refused without a
-//   request. The wait starts again at 1 s after a good invoice, or after a minute without failure.
-// - `shut`: its connection may spend, so it is never used again.
+// Whether the node may be used for sales. `open`: it was inspected and has the right key. `away`: a request has failed;
+// the checks run again after 1, 2, 4 … 60 s, from 1 s after a good invoice or a minute without failure. `shut`: its
+// connection may spend, so it is never used again.
 
 export interface NodeLog {
   info(fields: Record<string, unknown>, message: string): void;

@@ -20,13 +20,11 @@ import { createProofVerifier, createRedeem } from './redeem.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { INVOICE_SECONDS, type LightningNetwork, LNBTC_SPEC_URL, MAINNET, TESTNET } from './terms.ts';
 
-// Composes the Lightning rail from its parts, starts and stops it, deletes expired records, and describes it at
-// `GET /v1/lightning`.
+// Composes the Lightning rail, starts and stops it, deletes expired records, and describes it at `GET /v1/lightning`.
 
 const PRUNE_MS = 60_000;
-// Unpaid offers run at most 20 handlers at once, 4 of them for applicants that may use the reserves. 160 more may wait,
-// 32 of them such applicants, and 6 of one client: twenty greedy clients (120) leave places free. An offer without a
-// place is refused at once. A paid retry does not queue.
+// Handlers of unpaid offers: 20 run at once, 4 of them for those that may use the reserves. 160 more may wait, 32 of
+// them such, and 6 of one client: twenty greedy clients (120) leave places free. A paid retry does not queue.
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 
 interface LightningOptions<S> {

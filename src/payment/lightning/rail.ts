@@ -113,9 +113,8 @@ function boundOrder<S>({ endpoint, params, url, client, signal, ...call }: ToolO
   return { endpoint, params, url, binding, client, identity: null, signal };
 }
 
-// What an offer's description says to people: why the payment was refused, the price, what to do next, and where the
-// reference shows this very route. The scheme binds nothing to it. The money is play money where the chain's is,
-// because both networks of a demo are local.
+// What an offer's description says to people: the refusal, the price, what to do next, and where the reference shows
+// this route. The scheme binds nothing to it. The money is play money where the chain's is.
 function createLightningHint({ isPlayMoney }: NamedChain, publicOrigin: string, path: string) {
   const money = isPlayMoney ? 'in bitcoin over Lightning (demo, play money)' : 'in bitcoin over Lightning';
   return (quote: Quote | null, refusal: string | null): string => {

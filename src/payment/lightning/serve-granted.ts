@@ -7,16 +7,11 @@ import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
 import type { LightningOrder } from './offers.ts';
 import { INVOICE_SECONDS, SKEW_SECONDS } from './terms.ts';
 
-// Delivers the answer of a granted claim. Once an answer is stored, every presentation gets it. Before that, one
-// presentation at a time makes it:
-// 1. It takes the lease, or gets 409.
-// 2. The handler runs again, for an up-to-date answer. If it fails, or the buyer leaves, the reply kept with the
-//    invoice is used.
-// 3. Without a kept reply, the run does not end when the buyer leaves. If it fails, the claim waits for its next run:
-//    1, 2, 4 … 60 s, with 503. So a buyer that always leaves early causes one run, with or without a kept reply.
-// 4. The answer is sealed and stored.
-// 5. The lease is released in every case.
-// Every error says how long the proof stays good.
+// Delivers the answer of a granted claim. Once stored, every presentation gets it. Before that, one at a time makes it,
+// under a lease (else 409): the handler runs again, for an up-to-date answer. If it fails or the buyer leaves, the
+// reply kept with the invoice is used. Without one the run does not end when the buyer leaves; if it fails, the claim
+// waits 1, 2, 4 … 60 s, with 503. So a buyer that always leaves early causes one run. Every error says how long the
+// proof stays good.
 
 /** Added to the handler's time-out. A lease that is older belongs to a dead process. */
 const LEASE_MARGIN_MS = 5000;
@@ -175,10 +170,7 @@ export function afterPayment(error: unknown, worth: keyof typeof WORTH): AppErro
   return new AppError(known?.status ?? 500, known?.code ?? 'internal', detail, options);
 }
 
-/**
- * For a client whose proof was refused while no new offer can be made: the offer's own status and code, with the reason
- * of the refusal. The proof may be good for another request, so the error does not say that nothing is charged.
- */
+/** Of a refused proof, when no offer can be made. It may be good for another request: `charged: "unknown"`. */
 export function refusedWithoutOffer(error: unknown, reason: string): AppError {
   const known = error instanceof AppError ? error : null;
   const why = `The payment was refused: ${reason}. No new offer can be made now`;

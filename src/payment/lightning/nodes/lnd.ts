@@ -100,10 +100,7 @@ const OPERATIONS = 3;
 const ENTITY = 1;
 const ACTIONS = 2;
 
-/**
- * The bytes hold the operations unencrypted, and caveats can only narrow them. Null when they are not in LND's format.
- * Asking the node would need a permission that a properly restricted macaroon does not have.
- */
+/** What the bytes hold; caveats can only narrow it. Null in another format. Asking would need one more permission. */
 export function macaroonPermissions(macaroon: Buffer): Permissions | null {
   try {
     if (macaroon.length > MAX_BYTES || macaroon[0] !== MACAROON_V2) return null;

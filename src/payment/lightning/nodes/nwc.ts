@@ -98,7 +98,6 @@ type NwcAnswer = { readonly result: unknown } | { readonly refused: string };
 interface NwcSession {
   /** Throws ExchangeFailed without an answer, and the signal's own reason when it aborts first. */
   request(method: string, params: object, signal: AbortSignal): Promise<NwcAnswer>;
-  /** Ends all running requests. */
   close(): void;
 }
 
@@ -112,10 +111,7 @@ const RESPONSE = 23195;
 
 const response = z.object({ error: z.object({ code: z.string() }).nullish(), result: z.unknown().optional() });
 
-/**
- * Connects at the first request. The library's own exchange waits a fixed minute, cannot be aborted, keeps reconnecting
- * after it is closed, and ends the process on an answer that it cannot decrypt.
- */
+/** The library's exchange waits a fixed minute, cannot be aborted, reconnects after its end, may end the process. */
 export async function openNwcSession(connection: string): Promise<NwcSession> {
   const { NWCClient } = await import('@getalby/sdk/nwc');
   const client = new NWCClient({ nostrWalletConnectUrl: connection });

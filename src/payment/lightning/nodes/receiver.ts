@@ -37,10 +37,7 @@ export class TooMuchPower extends Error {
   }
 }
 
-/**
- * 2xx JSON of the expected shape. Throws UpstreamFailed otherwise. Refused credentials have a message that names what
- * they `need`, because only the operator can correct that. The node's own text may repeat what we sent: it stays here.
- */
+/** 2xx JSON of this shape. Throws UpstreamFailed, for refused credentials with their `need`, never the node's text. */
 export async function askNode<T>(
   upstream: Upstream,
   request: UpstreamRequest,
