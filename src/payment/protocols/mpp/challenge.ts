@@ -27,7 +27,6 @@ export interface Challenge {
   readonly opaque?: string | undefined;
 }
 
-/** Everything of a challenge but its id, which binds it. */
 export type ChallengeTerms = Omit<Challenge, 'id'>;
 
 /** The id that binds a challenge's terms: the HMAC-SHA256 of seven slots, absent ones empty, in base64url. */

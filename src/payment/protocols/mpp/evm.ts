@@ -126,8 +126,7 @@ function chainIdOf(network: string): number {
   return Number(network.split(':')[1]);
 }
 
-// A hash of the method, and of the target's path and query as received. HEAD is never sold, so its challenge is for the
-// GET of the same target.
+// A hash of the method, and of the target as received. HEAD is never sold: its challenge is for the target's GET.
 function requestOf(method = '', target = ''): string {
   return createHash('sha256')
     .update(`${method === 'HEAD' ? 'GET' : method} ${pathAndQuery(target)}`)

@@ -10,10 +10,7 @@ type Described = Pick<Endpoint<never>, 'params' | 'example'>;
 
 const made = new WeakMap<Described, { readonly bazaar: Json }>();
 
-/**
- * For a route: an example and the schema of its parameters, and that it answers a JSON object. It is in every 402 and
- * comes back in every stock client's payment, so it holds no more: OpenAPI has the rest. Made once for each endpoint.
- */
+/** An example, the parameters' schema, and a JSON object as answer. Short: every 402 and every payment repeats it. */
 export function bazaarExtension(endpoint: Described): { readonly bazaar: Json } {
   const known = made.get(endpoint);
   if (known) return known;

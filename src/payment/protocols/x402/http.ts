@@ -17,9 +17,8 @@ import {
 import { PaymentRefused } from '../../refusal.ts';
 import { bazaarExtension } from './bazaar.ts';
 
-// x402 version 2 over HTTP. A 402 carries PAYMENT-REQUIRED and a hint for people; the client repeats the request with
-// PAYMENT-SIGNATURE; the answer carries PAYMENT-RESPONSE. What a 402 says is prepared at start but for the request's
-// own parts. A payment is decoded here and judged elsewhere.
+// x402 version 2 over HTTP: PAYMENT-REQUIRED, PAYMENT-SIGNATURE, PAYMENT-RESPONSE. What a 402 says is prepared at start
+// but for the request's own parts. A payment is decoded here and judged elsewhere.
 
 const PAYMENT = 'payment-signature';
 /** Header fields in which no payment of version 2 comes, and what to do instead. */
@@ -72,8 +71,7 @@ function unpaidReason({ headers }: RequestMessage): string | undefined {
 
 const WIDE = /[^ -~]/g;
 
-// Text and not bytes, because Node sends text with the head in one write. ASCII, because one other character makes the
-// answer a text of two bytes a character, which costs 1.5 us more. The plain apostrophe reads well in a terminal.
+// As ASCII text: Node sends it with the head in one write, and one wide character would cost 1.5 us more.
 function bodyOf(hint: string): string {
   const text = JSON.stringify({ hint: hint.replaceAll('’', "'") });
   return text.replace(WIDE, (wide) => `\\u${wide.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -129,8 +127,7 @@ export function encodeHeader(value: unknown): string {
 /** Longer URLs lose their query, so that the header stays far below what proxies accept (4-8 KiB). */
 const MAX_RESOURCE_URL = 1024;
 
-// Prepares the PAYMENT-REQUIRED header of an endpoint: everything except the resource URL and the error is serialised
-// once. With `accepts`, these entries are offered to one buyer in place of the prepared ones.
+// Everything but the resource URL and the error is serialised once. `accepts`: entries for one buyer instead.
 function createChallenge(
   endpoint: Endpoint<never>,
   accepts: readonly PaymentRequirements[],
@@ -146,8 +143,7 @@ function createChallenge(
   function challenge(target: string, error = 'Payment required', tail = prepared): string {
     const url = resourceUrl(publicOrigin, listed, target);
     const head = `{"x402Version":2,"error":${JSON.stringify(error)},"resource":{"url":${JSON.stringify(url)}`;
-    // Spaces before a comma have no meaning in JSON. They extend the head to a multiple of three bytes, so that its
-    // base64 has no padding and the prepared tail can follow.
+    // Spaces before a comma mean nothing in JSON. They make the head's base64 end without padding, before the tail.
     const blanks = '  '.slice(0, (3 - (Buffer.byteLength(head) % 3)) % 3);
     return Buffer.from(head + blanks, 'utf8').toString('base64') + tail;
   }
@@ -202,12 +198,9 @@ export const IDENTIFIER_EXTENSION = {
 };
 
 /**
- * The SHA-256 of a payment's identifier, or null without one; the identifier itself is not kept. Not salted: it must
- * find its row with any payload. Throws BadParameter (400) for a malformed one, because a buyer that relies on it would
- * be charged twice.
- *
- * An identifier belongs to one payload (an authorization for a request) from its reservation on, as long as the row
- * exists. A released or failed payment frees it, because nothing can be charged for it then.
+ * The SHA-256 of a payment's identifier, or null. Not salted, because it must find its row with any payload. Throws
+ * BadParameter (400) for a malformed one: a buyer that relies on it would be charged twice. It belongs to one payload
+ * from the reservation on; a released or failed payment frees it.
  */
 export function hashIdentifier(extensions: Record<string, unknown> | null | undefined): Uint8Array | null {
   const extension = extensions?.[EXTENSION] ?? null;

@@ -16,10 +16,7 @@ export const x402Tool: ToolProtocol = {
   prepare: createToolChallenge,
 };
 
-/**
- * Encodes a payment as PAYMENT-SIGNATURE would carry it, so that the same code checks both transports. What cannot be
- * encoded becomes an empty header, which is refused as unreadable.
- */
+/** As PAYMENT-SIGNATURE would carry it: one check for both transports. Empty, and so refused, where it cannot be. */
 export function headerOf(payment: unknown): string {
   if (typeof payment !== 'object' || payment === null || Array.isArray(payment)) return '';
   const members: [string, unknown][] = CHECKED.map((key) => [key, own(payment, key)]);
