@@ -9,13 +9,10 @@ import type { BookVerdict, RailBooks } from './settler.ts';
 
 // The books against the chain, row by row. One round:
 // 1. A block that the chain has reached is asked for. Without an answer the round ends, and is tried again soon.
-// 2. Entries of earlier rounds are looked at again: differences may be gone, unread rows may be read now.
-// 3. The settled rows since the last round are compared, page by page; a process's first round goes back a day.
-// 4. The rails compare what they keep beside their rows.
-// 5. What came in beyond the ledger is counted.
-// 6. The end of the span is kept.
-// What is found is kept after each page. Only money that the ledger has and the chain lacks is a difference: beyond a
-// limit, it stops the rail in every process (`createMismatchWatch`).
+// 2. Open entries of earlier rounds, then the settled rows since the last round; a process's first goes back a day.
+// 3. What the rails keep beside their rows, and what came in beyond the ledger.
+// Each page's findings are kept. Only money that the ledger has and the chain lacks is a difference: beyond a limit, it
+// stops the rail in every process (`createMismatchWatch`).
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -46,7 +43,6 @@ export interface BooksOptions {
   readonly ledger: Pick<LedgerStore, 'get'>;
   readonly rails: readonly BookRail[];
   readonly network: string;
-  /** A block that the chain has reached. */
   reachedBlock(): Promise<number>;
   /** Counts what came in to the seller after a block and is in no row. `block` is the last block that was read. */
   countSurplus(after: number, head: number): Promise<CountedSurplus & { readonly block: number }>;
@@ -280,7 +276,6 @@ async function readMissing(store: Pick<BookStore, 'entries'>, network: string): 
 }
 
 interface BookMetricsOptions extends Pick<MismatchWatchOptions, 'store' | 'network'> {
-  /** Each has a sample from the start. */
   readonly rails: readonly RailName[];
 }
 

@@ -15,7 +15,6 @@ export interface Ask {
   /** The request target as received. */
   readonly target: string;
   readonly query: Query;
-  /** Whether the header fields announce a body. */
   readonly hasBody: boolean;
   /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   client(): string;
@@ -51,10 +50,7 @@ export interface Counter<Order> {
 const NOT_SOLD =
   'This route is not sold here. GET /v1/paid lists those that are sold in USDC, GET /v1/lightning those in bitcoin.';
 
-/**
- * The counter of a route that is not sold any more. An unpaid request, and one whose payment is refused, gets
- * `refusal`, by default 404. A payment from before is judged by its row or invoice, so that its buyer gets the answer.
- */
+/** Of a route that is not sold any more: `refusal`, by default 404. Payments from before still get their answer. */
 export function onlyKnown<Order>(
   counter: Counter<Order>,
   refusal: () => AppError = () => new NotFound(NOT_SOLD, 'no_such_route'),
@@ -97,7 +93,6 @@ export interface QuotedTools<S, Bound = unknown> {
 export interface Presentation {
   readonly credential: Credential;
   readonly query: Query;
-  /** These three are as in `Ask`. */
   readonly client: string;
   readonly identity: string;
   readonly signal: AbortSignal;
@@ -106,7 +101,6 @@ export interface Presentation {
 export interface PaidRequest<S> {
   readonly endpoint: Endpoint<S>;
   readonly params: unknown;
-  /** What the request costs, in USDC base units. */
   readonly price: bigint;
   readonly rail: PurchaseRail;
   readonly requestHash: Uint8Array;

@@ -73,8 +73,7 @@ export interface Offer {
   readonly demand: Prepared;
 }
 
-// Says in words what is wrong with a request's parameters; null when nothing is, or when that cannot be said now.
-// A request without parameters is judged once, when the first one comes: at the start, every route would be judged.
+// Null when nothing is wrong, or cannot be said now. A request without parameters is judged once, when one comes.
 function createFaultFinder<S>(endpoint: Endpoint<S>, sources: S): (query: Query) => string | null {
   let without: string | null | undefined;
   return (query) => {

@@ -31,15 +31,13 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
 
     /** Synchronous where the demand is prepared, so that an unpaid request creates no promise. */
     function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
-      // 1. Check what must be right before the client is asked to pay.
       const order = counter.read(askOf(request, reply));
-      // 2. A request without a payment, and every HEAD, gets a 402 that says what to pay.
+      // A request without a payment, and every HEAD, gets a 402 that says what to pay.
       const message = request.raw;
       if (request.method === 'HEAD' || !protocol.carries(message)) {
         const demand = counter.demand(order, protocol.unpaidReason(message));
         return demand instanceof Promise ? demand.then((made) => send402(reply, made)) : send402(reply, demand);
       }
-      // 3. A request with a payment gets the answer, or the reason of the refusal.
       return sell(order, message, reply);
     }
 

@@ -72,10 +72,7 @@ interface PaymentLine {
   readonly rest: string;
 }
 
-/**
- * The lines of Authorization that present a payment, by default in any auth scheme. A proxy of the operator may use the
- * others. Node keeps only the first line in `headers`.
- */
+/** Lines of Authorization that present a payment, by default in any scheme. Node keeps only the first in `headers`. */
 export function paymentLines(message: RequestMessage, authSchemes = AUTH_SCHEMES): PaymentLine[] {
   if (message.headers.authorization === undefined) return [];
   const { rawHeaders } = message;
@@ -87,7 +84,6 @@ export function paymentLines(message: RequestMessage, authSchemes = AUTH_SCHEMES
   });
 }
 
-/** Whether a request presents a payment in any protocol. */
 export function presentsPayment(message: RequestMessage): boolean {
   return PAYMENT_FIELDS.some((name) => message.headers[name] !== undefined) || paymentLines(message).length > 0;
 }

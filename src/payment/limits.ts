@@ -13,9 +13,8 @@ import {
 import { createReadSoon, type Ledger } from './ledger.ts';
 import { PaymentRefused } from './refusal.ts';
 
-// What payers and clients without money at stake can cause is bounded here. Uncharged failures are counted by minute,
-// settlements that moved nothing by day, payments with an unknown outcome until they end. The counts are in each
-// process's memory: they protect work and gas, not sales. A buyer who may be owed an answer never waits for a day.
+// Bounds what payers and clients without money at stake can cause: uncharged failures by minute, settlements that moved
+// nothing by day, unknown payments until they end. In memory: the counts protect work and gas, not sales.
 
 const DAY_MS = 86_400_000;
 
@@ -142,17 +141,11 @@ interface Holder {
 
 export interface UnknownPayments {
   note(id: string, payer: string, client: string): void;
-  /**
-   * Throws TooMany while the payer, the client or its IPv6 /48 has too many. For new purchases only: a payment that may
-   * have moved money is never kept from its own answer. Throws 503 `ledger_unavailable`, `charged: "unknown"`.
-   */
+  /** Throws TooMany, for new purchases only: no paid buyer is kept from its answer. Or 503 `ledger_unavailable`. */
   check(payer: string, client: string): Promise<void>;
 }
 
-/**
- * An unknown row costs lookups, and repeated requests to a facilitator, until it ends: at the latest when its
- * authorization expires. The ledger's rows decide: at the limit they are read again, once a second.
- */
+/** An unknown row costs lookups until it ends, at its expiry at the latest. At the limit the ledger's rows decide. */
 export function createUnknownPayments({
   ledger,
   limits,
@@ -225,10 +218,7 @@ function tooMany(): TooMany {
   return new TooMany('unknown_payments', detail, RETRY_AFTER_SECONDS);
 }
 
-/**
- * Whether a signature that could not be proven counts as a failure of the client. A refusal of contracts counts too
- * (TooMany, or Unavailable while accounts with code are not settled): the read of the payer's code has cost a request.
- */
+/** A refusal of contracts counts too (TooMany, Unavailable): the read of the payer's code has cost a request. */
 export function hasCostARead(error: unknown): boolean {
   if (error instanceof Unavailable) return error.code === 'settlement_unavailable';
   return error instanceof PaymentRefused || error instanceof TooMany;

@@ -15,7 +15,6 @@ interface PaymentMetricsOptions {
   readonly rails: readonly string[];
   /** Null for a rail that is not known. */
   readonly railOf: (contract: Uint8Array) => string | null;
-  /** Bytes that the kept replies may take, which an alert compares with those kept. */
   readonly storeBytes: number;
 }
 
@@ -155,9 +154,8 @@ interface ClaimCounters {
 /** Hashes that are remembered, so that each is counted once. */
 const MAX_CONTESTED = 10_000;
 
-// Counts payment hashes that two payees claimed: a routing node knows the preimage before the payer does, and can sign
-// an invoice of its own over it. Ours are counted apart: what one of our routes sold for was paid to our node, while
-// anyone with two keys can contest a hash of their own at the facilitator for nothing.
+// Counts hashes that two payees claimed: a routing node knows the preimage first, and can sign an invoice over it. Ours
+// are counted apart, because anyone with two keys can contest a hash of their own at the facilitator for nothing.
 function createContested(registry: Registry, claims: LightningStore) {
   const counter = new Counter({
     name: 'lightning_contested_hashes_total',

@@ -57,10 +57,7 @@ export function handOut(
   }
 }
 
-/**
- * 410: the payment was taken; its answer was never delivered and is no longer kept. A channel's client learns the
- * charges from `receipt`, and would otherwise sign the same voucher for ever.
- */
+/** 410: the payment was taken, its answer lost undelivered. A channel's client learns the charges from `receipt`. */
 export class AnswerGone extends AppError {
   readonly receipt: SettleResponse | null;
   constructor(receipt: SettleResponse | null = null) {
@@ -132,9 +129,8 @@ const NO_ID =
 const HASH = /^(?:0x)?([0-9a-fA-F]{64})$/;
 
 /**
- * Finds payments by an authorization's nonce, a transaction hash or a payment hash: each has 32 bytes, so one lookup
- * tries all three. Also by a Gateway transfer's id, and by the hash of the transaction that settled a batch of them.
- * Throws NotFound.
+ * By an authorization's nonce, a transaction hash or a payment hash (each 32 bytes, so all are tried), a Gateway
+ * transfer's id, or the hash of the transaction that settled a batch of them. Throws NotFound.
  */
 export function createLookup(options: LookupOptions) {
   const { payments, transfers, claims, lightningNetworks } = options;

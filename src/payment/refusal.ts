@@ -8,10 +8,7 @@ import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 export interface Correction {
   readonly scheme: string;
   readonly extra: Readonly<Record<string, unknown>>;
-  /**
-   * Whether the refusal is no failure: the buyer has paid for a call here before, and the refusal has cost no read of
-   * the chain. Where the endpoint ran for it, it counts all the same.
-   */
+  /** No failure: the buyer has paid for a call here before, and the refusal has cost no read of the chain. */
   readonly isForgiven: boolean;
 }
 
@@ -32,9 +29,8 @@ interface RefusalOptions {
 }
 
 /**
- * 402: no money moved for this request. `reason`: x402's error code where x402 has one; the challenge's `error` has it.
- * `settlement`: a settlement was tried and refused; it goes into PAYMENT-RESPONSE. `correction`: the buyer's state is
- * old. `detail`: a sentence, where more is known than the reason's own (`wiring/surfaces.ts`) says.
+ * 402: no money moved for this request. `reason`: x402's error code where it has one. `settlement`: one that was
+ * refused, for PAYMENT-RESPONSE. `correction`: the buyer's state is old. `detail`: a sentence, where more is known.
  */
 export class PaymentRefused extends Error {
   readonly reason: string;
@@ -106,10 +102,7 @@ export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
   }
 }
 
-/**
- * Turns a source's failure into 503 `settlement_unavailable`. What a payment is checked against did not answer. The
- * source of the data that is sold was not asked, so the call is no 502, and nothing was taken for it.
- */
+/** Turns a source's failure into 503 `settlement_unavailable`: what a payment is checked against did not answer. */
 export async function checkable<T>(check: () => Promise<T>): Promise<T> {
   try {
     return await check();
@@ -121,10 +114,8 @@ export async function checkable<T>(check: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Turns `charged: false` into `charged: "unknown"` in every error of `serve`. For a payment that may have moved money
- * before, or may move it elsewhere: an authorization that reverted may be public and sent by a third party at any
- * moment; a channel's voucher may be charged; while a write of the ledger is not answered, another presentation of the
- * payment may be sold.
+ * Turns `charged: false` into `charged: "unknown"`, for a payment that may move money elsewhere: a reverted
+ * authorization may be public, a voucher charged, a write unanswered while another presentation is sold.
  */
 export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
   try {

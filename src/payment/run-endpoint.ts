@@ -10,10 +10,7 @@ interface RunContext<S> {
   readonly signal: AbortSignal;
 }
 
-/**
- * Runs a priced endpoint within `timeoutMs` and returns the reply's bytes. A reply that does not match its schema is a
- * bug and is never sold. Throws what the endpoint throws, UpstreamFailed on a time-out, 499 when the buyer leaves.
- */
+/** A reply that fails its schema is never sold. Throws the endpoint's errors, UpstreamFailed (time-out), 499 (left). */
 export async function runEndpoint<S>(endpoint: Endpoint<S>, params: unknown, context: RunContext<S>): Promise<Buffer> {
   const { sources, timeoutMs, signal } = context;
   const reply = await within(timeoutMs, signal, (deadline) => endpoint.run(params, sources, deadline));

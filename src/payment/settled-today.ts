@@ -32,10 +32,7 @@ const DAY_MS = 86_400_000;
 /** A payment is written soon after its own time. Older sums do not change any more. */
 const MOMENTS_MS = 60_000;
 
-/**
- * Sums the payments since midnight UTC. Only the last minute is read again each time, so a busy day costs no more than
- * a quiet one. `railOf` names the rail of a contract; null is Lightning. Each rail of `always` has an entry.
- */
+/** Payments since midnight UTC; only the last minute is read again. `railOf`: null is Lightning. `always`: listed. */
 export function createSettledToday<Rail extends string>(
   source: SettledSource,
   railOf: (contract: Uint8Array | null) => Rail,

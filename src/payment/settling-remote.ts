@@ -110,7 +110,6 @@ function createWaiting() {
 
 interface SwitchedSettlingOptions {
   remote: MaintainedSettling;
-  /** Under the lease with this fencing token. */
   openLocal(fencingToken: number): LocalSettling;
   takeOver: Leader['takeOver'];
   join(leader: Leader): Promise<void>;
