@@ -14,7 +14,6 @@ interface FacilitatorOptions {
   readonly store: Pick<LightningStore, 'claim' | 'facilitatorCounts' | 'clientCount'>;
   readonly clock: Clock;
   readonly config: FacilitatorLimits;
-  /** Where calls a minute are counted; by default in memory. */
   readonly windows?: OpenWindows | undefined;
   readonly publicOrigin: string;
   /** Our node's key in hex; null while there is none. The facilitator works without one. */

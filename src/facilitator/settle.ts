@@ -19,9 +19,8 @@ import type { Barrier, Counts, Limits } from './limits.ts';
 /** The scheme forbids deleting a claim earlier than this after its proof has expired. */
 const RETENTION_SECONDS = 3600;
 /**
- * Added to it. Our own routes honour a proof with a challenge of L402 or MPP for seven days after its invoice, and a
- * claimed one is spent for them too. One day more, so that no clock that was hours wrong when claims were pruned makes
- * a proof valid again.
+ * Added to it. Our own routes honour a proof with a challenge for seven days after its invoice, and a claimed one is
+ * spent for them too. One more day: no clock that was hours wrong at a prune makes a proof valid again.
  */
 const MARGIN_SECONDS = 8 * 86_400;
 /** A store that does not answer is usually back after the next checkpoint or restart. */
@@ -33,13 +32,11 @@ type SettleBody =
   | {
       readonly success: false;
       readonly errorReason: string;
-      /** What is wrong, and what mends it. */
       readonly message: string;
       readonly transaction: '';
       readonly network: string;
     };
 
-/** The answer to a settle call, on any transport. */
 export interface SettleAnswer {
   readonly status: number;
   readonly body: SettleBody;
@@ -190,7 +187,6 @@ const USED_UP: Record<ReachedCap, string> = {
     `The other half is for known payees only, with ${WHAT_IS_KNOWN}.`,
 };
 
-/** The words of `daily_cap_reached`. */
 export function usedUp(cap: ReachedCap): string {
   return `${USED_UP[cap]} Nothing was claimed: wait for Retry-After, and settle the same proof again.`;
 }

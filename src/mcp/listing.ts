@@ -19,7 +19,6 @@ import {
 // What a client reads before its first call: each tool's listing, the schemas of its arguments and of its answers, and
 // the server's instructions.
 
-/** What a priced tool costs. */
 interface Terms {
   readonly rails: readonly Rail[];
   readonly chain: NamedChain;
@@ -99,10 +98,7 @@ export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'
   };
 }
 
-/**
- * JSON Schema of a tool's `structuredContent`. It allows failures too: the official client checks every result against
- * it, and would throw at every demand for payment.
- */
+/** Allows failures too: the official client checks every result, and would throw at every demand for payment. */
 export function outputSchema(result: z.ZodObject, priced: boolean): NonNullable<Listed['outputSchema']> {
   const { $defs, ...answer } = toJsonSchema(result, 'output');
   const anyOf = priced ? [answer, PAYMENT_REQUIRED, PROBLEM] : [answer, PROBLEM];

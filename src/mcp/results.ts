@@ -14,9 +14,8 @@ const MAX_CHARS = 8192;
 const TOO_LONG: ParameterError = { path: 'arguments', message: `at most ${MAX_CHARS} characters in all` };
 
 /**
- * Parses arguments by the route's own schema, so that a request is the same over both transports. Throws BadParameter,
- * with at most ten unknown or unreadable ones. Numbers and booleans count as their text, because models write them.
- * Unknown names are faults on free tools too, because a model that sees the fault corrects its call.
+ * By the route's own schema, so that a request is the same over both transports. Throws BadParameter, with at most ten
+ * unknown or unreadable ones. Numbers and booleans count as their text, because models write them.
  */
 export function readArguments(
   endpoint: Pick<Endpoint<never>, 'params'>,
@@ -58,10 +57,7 @@ export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolRe
   };
 }
 
-/**
- * The PaymentRequired object, as data and as text, after a sentence: clients read `structuredContent`, models the texts
- * in their order. x402's transport has the object in the first text. `settlement` is a refused one.
- */
+/** PaymentRequired as data and as text, after a sentence: clients read `structuredContent`, models the texts. */
 export function mustPay(
   sentence: string,
   required: PaymentRequired,

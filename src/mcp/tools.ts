@@ -19,7 +19,6 @@ export interface ToolsDeps<S> extends Counters<S> {
   readonly chain: NamedChain;
   readonly clock: Clock;
   readonly handlerTimeoutMs: number;
-  /** Null when there is no search. */
   readonly search: MarketSearch | null;
 }
 
@@ -70,7 +69,6 @@ const result = z.object({
   note: z.string(),
 });
 
-/** The tool that searches everything payable on this chain. */
 function createSearchTool({ search }: MarketSearch): Tool {
   const endpoint = { params: searchParams, example: { params: { q: 'dns records of a domain' }, result: {} } };
   const listed: Listed = {
