@@ -67,7 +67,6 @@ const NOTE = [
   `The other half is for known payees only, with ${WHAT_IS_KNOWN}; each has at most an equal part of it.`,
 ].join(' ');
 
-/** The public description; its figures are the ledger's. */
 export function describeFacilitator(publicOrigin: string, limits: FacilitatorLimits, counts: FacilitatorCounts) {
   const { maxTimeoutSeconds, perMinute, dailyCap } = limits;
   const { total, today, nodes, own } = counts;

@@ -20,7 +20,6 @@ export interface FacilitatorLimits {
   readonly perMinute: number;
   /** Claims per UTC day, of all clients together. */
   readonly dailyCap: number;
-  /** The longest `maxTimeoutSeconds` that is settled. */
   readonly maxTimeoutSeconds: number;
 }
 
@@ -33,7 +32,6 @@ export type Barrier = { readonly retryAfterSeconds: number } & (
 export interface Limits {
   /** Counts a call; null admits it. Rejects when the store does not answer. */
   barrier(client: string): Promise<Barrier | null>;
-  /** The account under which a claim of this client for this payee counts now. */
   account(client: string, payTo: Uint8Array): ClaimAccount;
   /** The refusal of a claim whose transaction found this part of the day used up. */
   capReached(cap: ReachedCap): Barrier;
@@ -118,7 +116,6 @@ interface CountsOptions {
   readonly store: Pick<LightningStore, 'facilitatorCounts'>;
   readonly clock: Clock;
   readonly dailyCap: number;
-  /** Our node's key in hex; null while there is none. */
   readonly ownPayTo: () => string | null;
 }
 

@@ -18,10 +18,7 @@ import type { Barrier, Counts, Limits } from './limits.ts';
 
 /** The scheme forbids deleting a claim earlier than this after its proof has expired. */
 const RETENTION_SECONDS = 3600;
-/**
- * Added to it. Our own routes honour a proof with a challenge for seven days after its invoice, and a claimed one is
- * spent for them too. One more day: no clock that was hours wrong at a prune makes a proof valid again.
- */
+/** Our own routes honour a proof for seven days after its invoice. One more, for clocks that were wrong at a prune. */
 const MARGIN_SECONDS = 8 * 86_400;
 /** A store that does not answer is usually back after the next checkpoint or restart. */
 const STORE_RETRY_SECONDS = 5;
@@ -104,13 +101,11 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
   };
 }
 
-/** The network of a body's requirement; else an empty text. */
 export function networkOf(body: unknown): string {
   const network = own(own(body, 'paymentRequirements'), 'network');
   return typeof network === 'string' ? network : '';
 }
 
-/** What is wrong with a call's form, in words; else null. */
 function faultOf(body: unknown): string | null {
   if (!isRecord(body)) return `The body is no JSON object. Send ${CALL}.`;
   if (own(body, 'x402Version') !== 2) return 'x402Version is not 2. Send x402Version 2.';
@@ -160,7 +155,6 @@ function refused(errorReason: string, message: string, network: string): SettleB
   return { success: false, errorReason, message, transaction: '', network };
 }
 
-/** The words of the reasons that are this service's and not the scheme's. */
 const OWN_MESSAGES = {
   invalid_request: `The body cannot be read. Send ${CALL} as JSON.`,
   body_too_large: 'The body is too large. Send at most 64 KiB.',
@@ -173,7 +167,6 @@ const OWN_MESSAGES = {
   unexpected_settle_error: 'This is a fault of the service. Nothing was claimed: settle the same proof again.',
 };
 
-/** What makes a payee known. */
 export const WHAT_IS_KNOWN = `claims on ${KNOWN_DAYS} of the ${KNOWN_WINDOW_DAYS} days before, by two clients`;
 
 const USED_UP: Record<ReachedCap, string> = {

@@ -18,7 +18,6 @@ import { SERVICE_VERSION } from '../lib/service.ts';
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
 interface Toolbox {
-  /** What `initialize` says about the tools. */
   readonly instructions: string;
   listed(): readonly Listed[];
   /** Null when there is no such tool; never rejects. */

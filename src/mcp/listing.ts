@@ -54,7 +54,6 @@ function common(endpoint: Endpoint<never>): Pick<Listed, 'name' | 'title' | 'inp
   return { name: toolName(endpoint), title: endpoint.label, inputSchema: inputSchema(endpoint) };
 }
 
-/** What a tool is for, what comes back, and what it is not for. */
 function said(endpoint: Endpoint<never>, chain: NamedChain): string {
   const members = Object.keys(endpoint.result.shape);
   const answer = members.length > 0 ? ` Answers JSON: ${members.join(', ')}.` : '';
@@ -86,7 +85,6 @@ const PROBLEM = {
   required: ['code', 'detail', 'charged', 'status', 'requestId'],
 };
 
-/** JSON Schema of a tool's arguments, made from the schema that parses them. */
 export function inputSchema(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): Listed['inputSchema'] {
   const params = describeParams(endpoint);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);

@@ -27,7 +27,6 @@ import {
 // A tool of a priced entry. The arguments are parsed before a call is paid or an offer is made. With a payment, the
 // call goes the route's way, over the same ledger. A refused payment gets the reason and a new offer.
 
-/** What sells priced tools, shared with the routes. */
 export interface Counters<S> {
   readonly chain: NamedChain;
   readonly publicOrigin: string;
@@ -74,7 +73,6 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
     return handOut(order.call, await lightning.sell(bind(order), protocol.read(payment)));
   }
 
-  /** With a new offer where one can be made, as at the routes. */
   async function refused(order: Order, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
     const offers = await offered(order, rail).catch(() => [...(offerNow()?.accepts ?? [])]);
     const accepts = refusal.correction ? corrected(offers, refusal.correction) : offers;
@@ -105,7 +103,6 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>
   };
 }
 
-/** A call as an invoice binds it. */
 function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, params }: Order): ToolOrder<S> {
   const { door, arguments: given, meta, client, signal } = call;
   const name = toolName(endpoint);
@@ -143,7 +140,7 @@ interface Unpaid {
   readonly refusal: string | null;
 }
 
-/** Nothing was charged, the price, what comes next. After a refusal a new payment's price: the old may be mended. */
+/** Says that nothing was charged, the price, and what comes next. After a refusal the price is a new payment's. */
 export function unpaidSentence({ tool, priceUsd, chain, accepts, refusal }: Unpaid): string {
   const [offer] = accepts;
   const happened =

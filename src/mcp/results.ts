@@ -13,10 +13,7 @@ import { RECEIPT } from './tool.ts';
 const MAX_CHARS = 8192;
 const TOO_LONG: ParameterError = { path: 'arguments', message: `at most ${MAX_CHARS} characters in all` };
 
-/**
- * By the route's own schema, so that a request is the same over both transports. Throws BadParameter, with at most ten
- * unknown or unreadable ones. Numbers and booleans count as their text, because models write them.
- */
+/** By the route's own schema. Throws BadParameter, with ten faults at most. Numbers and booleans count as texts. */
 export function readArguments(
   endpoint: Pick<Endpoint<never>, 'params'>,
   given: unknown,

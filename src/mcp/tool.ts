@@ -6,13 +6,11 @@ import { own } from '../lib/untrusted.ts';
 
 // What the files of this folder share: a call, a tool, its name, the addresses of the server and the rails.
 
-/** One `tools/call` and its caller. */
 export interface ToolCall {
   readonly door: Door;
   /** As received: an object, or undefined when absent. */
   readonly arguments: unknown;
   readonly meta: unknown;
-  /** The client key of the rate limits. */
   readonly client: string;
   /** The value that proves on redelivery that the same client asks. */
   readonly identity: string;
@@ -24,7 +22,6 @@ export interface ToolCall {
 
 export interface Tool {
   readonly name: string;
-  /** Whose rate limit its calls count against. */
   readonly group: 'free' | 'priced';
   /** Without the schema of the answer. Null where the address does not offer the tool. */
   listedAt(door: Door): Listed | null;
@@ -83,12 +80,10 @@ export function askedRail(meta: unknown, rails: readonly Rail[], usual: Rail | n
   throw new BadParameter([{ path: `_meta.${RAIL}`, message: `this tool can be paid by: ${rails.join(', ')}` }]);
 }
 
-/** Whether an address offers a tool: one without a rail of its own offers every tool. */
 export function isSoldAt(rail: Rail | null, rails: readonly Rail[]): boolean {
   return rail === null || rails.includes(rail);
 }
 
-/** The rail of a payment, by the network that it accepted. */
 export function paidRail(payment: unknown): Rail {
   const network = own(own(payment, 'accepted'), 'network');
   return typeof network === 'string' && network.startsWith('lnbtc:') ? 'lightning' : 'usdc';

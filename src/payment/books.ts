@@ -55,7 +55,6 @@ export interface BooksOptions {
   };
 }
 
-/** Amounts of open entries, by rail, kind and item. */
 type Known = Map<string, bigint>;
 const keyOf = ({ rail, kind, item }: BookKey): string => `${rail} ${kind} ${item}`;
 
@@ -110,7 +109,6 @@ export function createBooks(options: BooksOptions) {
   };
 }
 
-/** Returns the last block that was read. */
 async function countSurplus(
   { countSurplus: count, onSurplus, log }: BooksOptions,
   after: number,

@@ -86,7 +86,7 @@ function equal(a: Uint8Array, b: Uint8Array): boolean {
   return Buffer.compare(a, b) === 0;
 }
 
-/** 409: another payment holds the identifier; nothing was reserved. `mayHaveMoved`: this one was seen before. */
+/** 409: another payment holds the identifier; nothing was reserved. `mayHaveMoved`: the money of this payment. */
 export function identifierConflict(mayHaveMoved: boolean): AppError {
   const detail =
     'this payment identifier belongs to another payment: present that one again, or take a new identifier for this one';
@@ -115,7 +115,7 @@ export function refuseInFlight(known: Payment): void {
   throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
 }
 
-/** 402: used up, or for another request. The money is taken: an unread reason says `charged: "unknown"`. */
+/** 402: used up, or made for another request. It was paid, so an unread reason becomes `charged: "unknown"`. */
 export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
   const refused = await inDoubt(async () => rail.refuseUsed?.(payment, known));
   return refused ?? new PaymentRefused(ALREADY_USED);

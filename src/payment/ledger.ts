@@ -86,9 +86,7 @@ export interface Ledger {
   /** Also releases a row whose intent only the caller may have stored. False: a transaction is noted, or it is gone. */
   abandon(id: string): Promise<boolean>;
   hasRoom(): boolean;
-  /**
-   * Stores the reply and what settles it; a crash then charges only for what can be delivered. False: full or released.
-   */
+  /** Stores the reply and what settles it; a crash then charges only for deliverable replies. False: full, released. */
   storeIntent(id: string, intent: StoredIntent): Promise<boolean>;
   /** Notes transactions before they are sent. Returns the ids that may be; none without the lease of `fencingToken`. */
   noteBroadcast(
@@ -120,7 +118,6 @@ export interface Ledger {
     living?: () => readonly string[],
     isGone?: (payment: Payment) => boolean,
   ): Promise<{ released: number; unknown: number }>;
-  /** Rejects when the store cannot be read. */
   ping(): Promise<void>;
   purge(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;

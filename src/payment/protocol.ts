@@ -142,7 +142,6 @@ export interface SoldTool {
   readonly inputSchema: object;
 }
 
-/** `error` says why a presented payment was refused. */
 export type ToolDemand = (accepts: readonly PaymentRequirements[], error?: string) => PaymentRequired;
 
 export interface ToolProtocol {

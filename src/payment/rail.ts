@@ -58,7 +58,6 @@ export interface Asker {
   readonly signal: AbortSignal;
 }
 
-/** What a read of the payer found, before anything is written. */
 export interface Look {
   readonly used: boolean;
   /** The balance that the payer can pay from, in USDC base units. */
@@ -139,7 +138,6 @@ export interface PaidOrder extends Presenter {
 /** A message that buys nothing: the rail carries it out and answers with a receipt. No endpoint runs. */
 export interface PaymentCommand {
   readonly signer: Uint8Array;
-  /** Throws PaymentRefused when the command is not carried out. */
   run(accepted: Accepted, requirement: PaymentRequirements, asker: Asker & Presenter): Promise<Delivery>;
 }
 
@@ -157,7 +155,7 @@ export interface PurchaseRail {
   checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void;
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   check(payment: SignedPayment, requirement: PaymentRequirements, now: number): void;
-  /** Null when it read nothing. Throws PaymentRefused unless signed; TooMany, Unavailable when it cannot be asked. */
+  /** Null without a read. Throws PaymentRefused unless the payer signed, TooMany or Unavailable if that is unclear. */
   checkSignature(payment: SignedPayment, asker: Asker): Promise<Look | null>;
   /** Reads the evidence of a reverted authorization with row `known`; unknown where `mayLookUp` allows no request. */
   review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Found>;
@@ -165,7 +163,7 @@ export interface PurchaseRail {
   look(payment: SignedPayment, asker: Asker, terms: LookTerms): Promise<Look>;
   /** Why a payment without a row cannot be reserved; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
-  /** After a third party sent it: throws PaymentRefused unless it pays the price. By default its amount must. */
+  /** Of what others sent: throws PaymentRefused unless it pays the price. By default the amount must equal it. */
   checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
   /** The refusal of a payment that has been used for another request. By default the reason alone. */
   refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;

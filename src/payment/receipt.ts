@@ -57,7 +57,7 @@ export function handOut(
   }
 }
 
-/** 410: the payment was taken, its answer lost undelivered. A channel's client learns the charges from `receipt`. */
+/** 410: paid, but the answer was never delivered and is kept no more. `receipt` tells a channel's buyer the charges. */
 export class AnswerGone extends AppError {
   readonly receipt: SettleResponse | null;
   constructor(receipt: SettleResponse | null = null) {
@@ -128,10 +128,7 @@ const NO_ID =
   'or the id of a Gateway transfer (a UUID).';
 const HASH = /^(?:0x)?([0-9a-fA-F]{64})$/;
 
-/**
- * By an authorization's nonce, a transaction hash or a payment hash (each 32 bytes, so all are tried), a Gateway
- * transfer's id, or the hash of the transaction that settled a batch of them. Throws NotFound.
- */
+/** By a nonce, a transaction or payment hash, a Gateway transfer's id or its batch's transaction. Throws NotFound. */
 export function createLookup(options: LookupOptions) {
   const { payments, transfers, claims, lightningNetworks } = options;
 

@@ -67,7 +67,7 @@ interface Served extends Verified {
   readonly body: Uint8Array;
 }
 
-/** Throws PaymentRefused (402), BadParameter (400), AppErrors. Without `charged`, or with `false`, none was taken. */
+/** Throws PaymentRefused (402), BadParameter (400), AppErrors. No money was taken unless `charged` says otherwise. */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
   const { ledger, settlement, railFor, failures, unknown, serve, clock, log } = options;
   const serving = new Set<string>();
@@ -153,7 +153,6 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
       if (!id) return await lostReservation(order);
       // 8-11. After a failure the reservation is released, if the store can.
       const served = await serveReserved(id, order, () => verify(id), signal);
-      // 12-13. The settlement, then the delivery.
       return await settleAndDeliver(id, order, known, served);
     } finally {
       serving.delete(tried);
@@ -268,7 +267,6 @@ function checkNew(order: Order<never>, shown: Presented, now: number): void {
   checkTerms(order, shown, now);
 }
 
-/** Step 2: reads presentations as requests and orders. */
 function createOrderReader<S>({ sources, network }: { sources: S; network: string }) {
   return {
     /** The parameters and the payment identifier. Throws BadParameter. */
@@ -437,8 +435,7 @@ function createPayerLook(options: AdmissionOptions) {
 
   /**
    * Earlier payments, then the signature, then the payer. Throws TooMany, 503 `ledger_unavailable`, and the rail's.
-   * Failures count for the client, once signed also for the payer. Null: another presentation was faster, its row
-   * rules.
+   * Failures count for the client, once signed also for the payer. Null: another presentation was faster.
    */
   return async <S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> => {
     const { payment, rail, price, key } = order;

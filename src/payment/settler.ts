@@ -88,7 +88,6 @@ export interface RailProbe {
 /** A rail's settlement in the process that settles. The optional members maintain it. */
 export interface RailSettling extends SettlingRail {
   load?(): Promise<void>;
-  /** One round of maintenance. Rejects when the round failed. */
   refresh?(): Promise<void>;
   /** A note for the operator although the rail works; null without one. */
   detail?(): string | null;
@@ -157,7 +156,6 @@ export interface OperationDone {
   readonly amount: bigint;
 }
 
-/** `reason` is for the ledger and the log. */
 export interface OperationFailed {
   readonly kind: 'failed';
   readonly reason: string;

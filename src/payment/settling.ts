@@ -13,7 +13,7 @@ import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 
 /** The status of a rail's settler, answered from memory. A rail that is off has no faults. */
 export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
-  /** Why no sale begins though the settler works: no two providers, or money is missing. It is in `unavailable` too. */
+  /** Why no sale begins though the settler works: no two providers agree, or money is missing. In `unavailable` too. */
   stopsSales?(): string | null;
 }
 
@@ -28,7 +28,6 @@ export interface Settling {
   status(rail: RailName): RailStatus;
   /** Empty where no remote service is used, and before the first answer. */
   probes(): RailProbes;
-  /** A note for the operator although settlement works; null without one. */
   detail(): string | null;
 }
 
@@ -74,7 +73,6 @@ export interface MaintainedSettling extends Settling, SettlesForOthers {
   refresh(): Promise<void>;
   /** One round over the open rows. `isInUse`: another process stored the row, or a call here works on it. */
   reconcile(isInUse: (payment: Payment) => boolean): Promise<void>;
-  /** Stops the work. Open rows end as unknown. */
   stop(): Promise<void>;
 }
 
@@ -86,7 +84,6 @@ export interface Leader extends SettlesForOthers {
 }
 
 export type SettlingPlace =
-  /** This process, which has the ledger for itself. */
   | { readonly kind: 'local' }
   | {
       readonly kind: 'switched';

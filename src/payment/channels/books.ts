@@ -13,7 +13,6 @@ import { SETTLEMENT_BYTES } from './scheme.ts';
 // 1. A claim's transaction records what its operation says, and its sweep pays the receiver what the contract says.
 // 2. The contract has recorded what the ledger says was claimed. Unclaimed charges are no difference.
 
-/** Channels of one page. */
 const PAGE = 500;
 /** Hex digits of one word, with its prefix. */
 const ONE_WORD = 66;

@@ -43,13 +43,11 @@ const abi = parseAbi([
 
 const COLLECTOR_DATA = parseAbiParameters('uint256 validAfter, uint256 validBefore, uint256 salt, bytes signature');
 
-/** A row of a claim: the voucher, and how much of it is recorded. Base units of the token. */
+/** A row of a claim, in base units: `maxClaimableAmount` is signed for in all, `totalClaimed` recorded once mined. */
 export interface ClaimRow {
   readonly config: ChannelConfig;
-  /** What the payer signed for in all, and its signature. */
   readonly maxClaimableAmount: bigint;
   readonly signature: Uint8Array;
-  /** Recorded in all once the claim is mined. */
   readonly totalClaimed: bigint;
 }
 
@@ -221,7 +219,6 @@ interface EventOptions {
   readonly rank?: Rank;
   /** Blocks that are searched, up to the named one; MAX_LOG_SPAN by default. */
   readonly span?: number;
-  /** How many places after the best provider the first asked one stands; 0 by default. */
   readonly turn?: number;
 }
 

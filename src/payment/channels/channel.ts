@@ -41,7 +41,6 @@ const MOST_FRESH_MS = 300_000;
 /** Milliseconds in which a state is not read again: a buyer may ask at every block. */
 const LEAST_AGE_MS = 2000;
 
-/** Reads a channel from the chain. Several share a call; clients take turns. */
 type ReadChannel = (id: Uint8Array, asker: Asker) => Promise<ChannelState>;
 
 /** A channel without a sale. */
@@ -104,7 +103,6 @@ export function createChannelBook(options: ChannelBookOptions) {
       if (isNew && channel.state.balance === 0n) throw new PaymentRefused(reason('channel_not_found'));
       return isNew ? keep(channel) : channel;
     },
-    /** Reads again, unless the channel was read a moment ago. */
     reread: async (channel: Channel, asker: Asker): Promise<Channel> =>
       clock.nowMs() - channel.readAt < LEAST_AGE_MS ? channel : readNow(channel.id, channel, asker),
   };
@@ -203,7 +201,6 @@ class OtherBlock extends UpstreamFailed {
 }
 
 interface ReadOptions {
-  /** `settle` by default. */
   readonly rank?: Rank;
   readonly signal?: AbortSignal;
   /** The agreed head by default. */
@@ -235,7 +232,7 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
   return {
     /**
      * The states at one block; zeros without a deposit. Two providers gave each, if two are configured. Rejects when
-     * the chain is unread; with Unavailable (`settlement_unavailable`) where no two agree.
+     * the chain cannot be read; with Unavailable (`settlement_unavailable`) where no two agree.
      */
     async read(
       ids: readonly Uint8Array[],
@@ -252,7 +249,7 @@ export function createChannelReader(chain: Pick<ChainClient, 'batch' | 'each' | 
         }
       }
     },
-    /** What each provider says of MOST_AT_ONCE channels at most. It may warn, and decides nothing. Rejects for none. */
+    /** What each provider says, MOST_AT_ONCE channels at most. It may only warn. Rejects when nobody answers. */
     async readEach(ids: readonly Uint8Array[], atBlock: number, rank: Rank): Promise<readonly ChannelStates[]> {
       const answers = await chain.each([callOf(ids, toQuantity(atBlock))], { rank });
       return answers.flatMap(([outcome]) => {
@@ -419,7 +416,6 @@ export function channelReceipt({ payer, network, amount, price, transaction, cha
   };
 }
 
-/** The receipt of a refund: what went back, in base units. */
 export function refundReceipt(channel: Channel, transaction: Uint8Array, amount: bigint): SettleResponse {
   return {
     success: true,

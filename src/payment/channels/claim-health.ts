@@ -76,10 +76,7 @@ export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: numb
   return nowMs - 2 * ageMs;
 }
 
-/**
- * Bounds the money at risk while claims fail: what any process charged since the failure began, and what is overdue, by
- * MOST_AT_RISK thresholds each. A sale is judged from memory, without calls that are under way.
- */
+/** Bounds what was charged since claims began to fail, and what is overdue, by MOST_AT_RISK thresholds each. */
 export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOptions) {
   const most = MOST_AT_RISK * limits.threshold;
   /** What waited when the failure began; null while claims work. */
@@ -216,7 +213,6 @@ export function createWithdrawalAlarms(clock: Clock) {
   const raised = new Map<string, number>();
   /** Until when a channel is not claimed early again; without end while the alarm of its claim lasts. */
   const quiet = new Map<string, number>();
-  /** Costs of mined early claims, by transaction. */
   const costs = new Map<string, number>();
 
   return {
@@ -235,7 +231,6 @@ export function createWithdrawalAlarms(clock: Clock) {
       if (!isQuiet) quiet.delete(key);
       return raised.has(key) && !isQuiet;
     },
-    /** An early claim recorded the channel's charges. */
     noteClaim(id: Uint8Array): void {
       const key = bytesToHex(id);
       quiet.set(key, raised.has(key) ? Number.POSITIVE_INFINITY : clock.nowMs() + QUIET_MS);

@@ -204,7 +204,6 @@ function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof crea
   return { note, claim };
 }
 
-/** Channels that wait for another try, with what was charged then. */
 function createAside(clock: Clock) {
   const aside = new Map<string, { charged: bigint; untilMs: number }>();
 
@@ -230,7 +229,6 @@ function createClaimedBlocks() {
     note(due: readonly Due[], block: number): void {
       for (const { channel } of due) blocks.set(bytesToHex(channel.id), block);
     },
-    /** Whether the channel's state is from after its last claim. */
     isShown({ id, state }: Channel): boolean {
       const key = bytesToHex(id);
       const isShown = state.block >= (blocks.get(key) ?? 0);
@@ -266,7 +264,6 @@ async function refresh(
   return Promise.all(noted);
 }
 
-/** Returns what the channel's balance no longer covers, and writes it off. */
 async function writeOff({ store, log }: ClaimsOptions, channel: Channel): Promise<bigint> {
   const amount = shortfallOf(channel);
   if (amount === 0n || !(await store.writeOff(channel.id, amount, channel.charged))) return 0n;
@@ -392,7 +389,6 @@ interface ClaimOperationsOptions {
   readonly clock: Clock;
 }
 
-/** A claim's row as its evidence needs it: what is recorded in all afterwards. */
 interface Recorded {
   readonly channelId: Uint8Array;
   readonly totalClaimed: bigint;
@@ -408,7 +404,6 @@ export function claimGas(rows: number): bigint {
   return CLAIM_GAS.base + BigInt(rows) * CLAIM_GAS.row;
 }
 
-/** Carries out the ledger's claims through our relayer, and writes down their ends. */
 export function createClaimOperations(options: ClaimOperationsOptions) {
   const { store, relayer, clock, fencingToken } = options;
 
@@ -507,8 +502,8 @@ async function shownEnd(
 }
 
 /**
- * Done: all rows are recorded, and the logs show a transaction with one that ended no other operation. `recorded`:
- * none, nothing is left to send. Null: a row is not recorded. Rejects when chain or ledger are unread.
+ * Done: all rows are recorded, and the logs show a transaction with one that ended no other operation. `recorded`: no
+ * such transaction, and nothing to send. Null: a row is not recorded. Rejects when chain or ledger are unread.
  */
 async function lookUp(
   options: ClaimOperationsOptions,

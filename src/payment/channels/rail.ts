@@ -476,7 +476,6 @@ function openChannelBooks({ chain, evidence, store, network, terms: { receiver, 
   };
 }
 
-/** Looks for stored refunds each second until the signal aborts. */
 async function lookForRefunds(
   refunds: ReturnType<typeof createRefundOperations>,
   { clock, log }: Pick<ChannelSettlingOptions, 'clock' | 'log'>,

@@ -56,7 +56,6 @@ interface OpenRefund {
   readonly channelId: Uint8Array;
   readonly calldata: Uint8Array;
   readonly nonce: bigint;
-  /** Noted last. */
   transaction: Uint8Array | null;
 }
 
@@ -225,7 +224,6 @@ async function end(
 
 /** keccak256 of `Refunded(bytes32,address,uint128)`. */
 const REFUNDED = '0xa84286cf8ebc7903a663c77c8d99aa92b600d4c2fcca872a5d4a663db4eb394b';
-/** Its nonce is used, and it gave nothing back. */
 const MOVED_NOTHING: OperationFailed = { kind: 'failed', reason: 'its nonce is used, and nothing went back' };
 
 interface RefundEvidenceOptions {

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 // The requests of one channel take turns. A stock client sends one voucher with all that it requests at once. One buys;
 // each other must get the new charges, signs once more, and gives up when that is stale too. So the one that fits comes
 // first, and after a correction the channel waits RETRY_MS for the same request.
+
 /** Requests that may wait for one channel. */
 const MOST_WAITING = 32;
 /** Milliseconds for a client to sign the voucher that a correction asks for: a read of the chain and a round trip. */
@@ -131,13 +132,11 @@ interface Waiting extends Asking {
   begin(): void;
 }
 
-/** One channel's waiting requests, in the order of their arrival. */
 function createWaitingList(clock: Clock) {
   let waiting: Waiting[] = [];
 
   return {
     size: (): number => waiting.length,
-    /** The first that fits; -1 when none does. */
     firstThat: (fits: (asking: Asking) => boolean): number => waiting.findIndex(fits),
     begin(at: number): boolean {
       const [first] = waiting.splice(at, 1);

@@ -221,7 +221,6 @@ function saleOf(
     payer: config.payer,
     nonce,
     authorizationHash,
-    // A voucher has no times of its own.
     amount: price,
     price,
     payTo: config.receiver,
@@ -319,10 +318,7 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
 
   return {
     arrive: (): number => ++arrivals,
-    /**
-     * A client that repeats a corrected voucher cannot read the chain: it learns the charges from the receipt of the
-     * sale that it missed. The first answer has none, so that a client that can read tries again.
-     */
+    /** A client that repeats a corrected voucher cannot read the chain: a receipt then tells it the charges. */
     answer: async (
       channelId: Uint8Array,
       max: bigint,
@@ -383,12 +379,11 @@ export function faultOf(
   if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
   if (max <= balance - state.withdrawAmount) return null;
   if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
-  // A client that is told so reads the chain. So do we first, and count it: each voucher would cost a read.
+  // A client that hears this reads the chain, so we do first. It is counted: else every voucher could cost a read.
   return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
 }
 
 interface ClaimTrouble {
-  /** Why no claim can be sent. */
   readonly unavailable: string;
   /** The charges of all channels pass a bound (`claim-health.ts`). */
   readonly isTooMuch: boolean;

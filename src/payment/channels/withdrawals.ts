@@ -78,8 +78,7 @@ interface WarningsOptions {
 
 /**
  * For where no two providers agree on a head, or one is far beyond it: a silent or standing one must not hide
- * withdrawals. Nothing is noted. One provider's own head is read from it alone: honest ones refuse blocks beyond
- * theirs.
+ * withdrawals. Nothing is noted. One's own head is read from it alone: honest ones refuse blocks beyond theirs.
  */
 function createWithdrawalWarnings(options: WarningsOptions) {
   const { chain, staleMs, clock } = options;
@@ -119,7 +118,6 @@ function createWithdrawalWarnings(options: WarningsOptions) {
   };
 }
 
-/** Reads the channels of ours that any provider's newest logs name. */
 async function warnByLogs(options: WarningsOptions, head: number): Promise<void> {
   const { logs } = await withdrawalLogs(options.chain, Math.max(0, head - WARNED_BLOCKS + 1), head);
   const ids = new Set(logs.flat().map(({ topics }) => topics[1] ?? ''));
@@ -185,7 +183,6 @@ interface WithdrawalWatchOptions {
   readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
 }
 
-/** A log, and how many providers show it. */
 interface Named {
   readonly block: number;
   shownBy: number;

@@ -152,7 +152,6 @@ function isHttpUrl(value: unknown): value is string {
   return typeof value === 'string' && HTTP_URL.test(value) && URL.canParse(value);
 }
 
-/** Whether this is a request hash on the wire: 64 lower-case hex characters. */
 export function isRequestHash(value: unknown): value is string {
   return typeof value === 'string' && REQUEST_HASH.test(value);
 }

@@ -25,10 +25,7 @@ const TIMESTAMP_WORDS = 7;
 /** 65 bytes: r, s, recovery id. */
 const SIGNATURE_WORDS = 104;
 
-/**
- * Null for any text that is not BOLT11 as the scheme requires. The signature comes last: it takes 0.06 ms, all other
- * checks together 0.01 ms. A text too short for timestamp and signature has no fields.
- */
+/** Null for any other text. The signature comes last: it takes 0.06 ms, all other checks together 0.01 ms. */
 export function decodeInvoice(text: unknown): Invoice | null {
   if (typeof text !== 'string') return null;
   const decoded = bech32.decodeUnsafe(text, MAX_CHARACTERS);

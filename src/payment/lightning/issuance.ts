@@ -223,7 +223,6 @@ export function createRecentBuyers(clock: Clock, maxBuyers = MAX_BUYERS): Recent
 }
 
 export interface OfferClient {
-  /** The client's key in the limits: an IPv4 address or an IPv6 /64. */
   readonly client: string;
   readonly isBuyer: boolean;
 }

@@ -24,7 +24,6 @@ interface StoredBytes {
 interface HeldBytes {
   /** The reply is stored under the invoice's payment hash until `forgetAtMs`. */
   keep(paymentHash: Uint8Array, forgetAtMs: number): void;
-  /** Frees the space of a reply that was not stored. */
   release(): void;
 }
 

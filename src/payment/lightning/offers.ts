@@ -171,8 +171,7 @@ function keyOf({ identity, binding }: Asked): string {
 const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
 
 /**
- * USD × 10^8 / rate, rounded up to a whole sat, at least 1. `usdUnits`: millionths of a dollar. Throws RangeError for a
- * rate that is no positive decimal and for a negative price: neither may become an invoice.
+ * Whole sats, rounded up, at least 1. `usdUnits`: millionths of a dollar. Throws RangeError for a bad rate or price.
  */
 export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   const rate = parseDecimal(btcUsd);

@@ -44,7 +44,6 @@ interface LightningOptions<S> {
   runsMaintenance?(): boolean;
   /** Whether no other process can be alive. Then leases of others belong to dead ones. */
   isAlone?: boolean;
-  /** How many processes keep replies in this store now; 1 by default. */
   sharedBy?: () => number;
   /** Opens the counters of new invoices by their name; in this process's memory by default. */
   windows?: OpenWindows | undefined;

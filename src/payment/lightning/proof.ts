@@ -32,10 +32,7 @@ export interface ProofOptions {
   readonly maxTimeoutSeconds?: number;
 }
 
-/**
- * The first failure decides. The store does step 8, the claim. An invoice may have expired `skewSeconds` ago: a payment
- * that was made in time has that long to arrive.
- */
+/** The first failure decides; the store does step 8, the claim. A payment made in time has `skewSeconds` to arrive. */
 export function checkProof(paymentPayload: unknown, requirement: unknown, options: ProofOptions): ProofVerdict {
   const { now, skewSeconds = 60, maxTimeoutSeconds = Number.MAX_SAFE_INTEGER } = options;
   const accepted = own(paymentPayload, 'accepted');
@@ -111,7 +108,7 @@ const JUDGED_APART: ReadonlySet<PropertyKey> = new Set([
 /** Step 3: the `extra` of both sides, in the scheme's order. The client may add members. */
 export function checkExtra(accepted: unknown, required: unknown): BoundRequest | LnbtcReason {
   const sides = [required, accepted];
-  // At each of these: the requirement first, then the accepted side.
+  // Each check: the requirement first, then the accepted side.
   if (!sides.every(isBolt11)) return 'invalid_exact_lnbtc_asset_transfer_method';
   if (!sides.every((side) => own(side, 'paymentFlow') === 'upfront')) return 'invalid_exact_lnbtc_payment_flow';
   const ours = readBinding(required);
@@ -230,7 +227,6 @@ interface ProofTerms {
   /** Millisatoshis in decimal, as on the wire. The caller chooses its length, so it is compared as text. */
   readonly amount: string;
   readonly maxTimeoutSeconds: number;
-  /** 33 bytes, compressed. */
   readonly payTo: Uint8Array;
 }
 

@@ -31,7 +31,6 @@ interface CounterOptions<S> {
 
 const EMPTY = new Uint8Array();
 
-/** Checks the parameters before any payment, and before an invoice is made. */
 export function createLightningCounter<S>(
   endpoint: Endpoint<S>,
   { offers, redeem, sources, network, publicOrigin, protocol, chain, words }: CounterOptions<S>,

@@ -28,7 +28,6 @@ export interface Price {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** Prices by one read of the newest block. The object never changes. */
 export interface Prices {
   readonly blockGas: bigint;
   /** Per unit of gas, in wei; 0 before the first read. */
@@ -61,7 +60,6 @@ export function pricesAt(baseFee: bigint, blockGas: bigint): Prices {
 
 const newestBlock = z.object({ baseFeePerGas: quantity, gasLimit: quantity });
 
-/** What the relayer offers for gas, and a block's gas limit. */
 export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal) {
   let baseFee = 0n;
   let prices = pricesAt(baseFee, 0n);
@@ -185,7 +183,6 @@ function bounded(gas: bigint): bigint {
 /** Settlements that the relayer must be able to pay for, at twice the gas price, because a transaction offers that. */
 const RESERVE_SETTLEMENTS = 10n;
 
-/** The last read of the relayer's balance, in wei. */
 export interface GasReading {
   readonly balanceWei: bigint;
   readonly gasPriceWei: bigint;
@@ -322,7 +319,6 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
     /** What this UTC day may cost, in wei, by the income that was read last. Null means no limit. */
     dailyWei: allowance.wei,
     dailyFailuresWei,
-    /** Why accounts with code cannot buy today, or null. */
     refusesCode: (): string | null =>
       dailyFailuresWei !== null && today().failedWei >= dailyFailuresWei
         ? 'the day’s budget for settlements that fail is used up'

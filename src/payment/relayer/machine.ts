@@ -53,7 +53,6 @@ import {
 // give equal effects. `step` hands the event to its part (sending.ts, watching.ts, verdicts.ts), does what follows from
 // the state alone, and returns the effects to the driver (relayer.ts). README.md lists the states of a job.
 
-/** Changes the state by one event and returns the effects to carry out. */
 export function step(state: State, event: Event, now: Moment): Effect[] {
   const turn: Turn = { state, now, effects: [] };
   handle(turn, event);
@@ -158,7 +157,6 @@ function takeWaited(turn: Turn, { timer }: AskOf<'wait'>): void {
   }
 }
 
-/** The nonce is known again. The prices come next. */
 function takeCount({ state, effects }: Turn, effect: AskOf<'countTransactions'>, mined: number): void {
   state.nonces.learn(mined);
   if (effect.for === 'resend' && state.resend) state.resend.mined = mined;

@@ -226,7 +226,6 @@ function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOp
   };
 }
 
-/** The promises of jobs that have not ended. */
 function createEnds<J, O>() {
   const ends = new Map<J, (outcome: O) => void>();
 

@@ -44,7 +44,6 @@ interface EffectsOptions extends TryOutOptions {
 
 export function createEffects(options: EffectsOptions) {
   const { chain, token, fees, clock, signal } = options;
-  /** Waits that can be ended early. */
   const waits = new Map<Timer['name'], AbortController>();
 
   async function wait(ms: number, { name }: Timer): Promise<void> {
@@ -251,7 +250,6 @@ async function askElsewhere(
   return { readings: known, simulated: outcomes };
 }
 
-/** The outcome of a simulation that shows this for a group. */
 function outcomeOf(judged: readonly boolean[]): RpcOutcome {
   if (judged.length > 1) return { result: batchAnswer(judged) };
   return judged[0] ? { result: '0x' } : { error: new RpcError(REVERT_CODE, 'execution reverted') };

@@ -32,7 +32,6 @@ interface Round {
 /** Late transactions, and the machine's progress with them. */
 interface Resend {
   readonly late: readonly Flight[];
-  /** The number of the relayer's transactions that the chain has mined. */
   mined: number;
   /** Late flights that neither ended nor were given back, and the index of the next one to price. */
   stuck: readonly Flight[];
@@ -42,7 +41,6 @@ interface Resend {
   lost: number;
 }
 
-/** What follows once doubtful jobs are sorted. */
 export type After =
   | 'reopen'
   | 'expire'
@@ -123,7 +121,6 @@ export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePer
   };
 }
 
-/** What the machine knows at an event. */
 export interface Moment {
   readonly nowMs: number;
   readonly prices: Prices;
@@ -151,7 +148,6 @@ export interface Sent {
 interface Asks {
   /** 0 ms: the event loop's next turn. */
   wait: { effect: { ms: number; timer: Timer }; answer: null };
-  /** How many transactions of the relayer are mined. */
   countTransactions: { effect: { for: Procedure }; answer: number };
   /** For a round: prices that are recent enough. For a resend: fresh ones. They come with the answer's moment. */
   readFees: { effect: { for: Procedure }; answer: null };
@@ -178,7 +174,6 @@ interface Asks {
   lookUp: { effect: { job: Job; atBlock: number | null; for: Sorting | 'alone' | 'examination' }; answer: Found };
   /** At the end of a block. Null when it cannot be read. */
   readBalance: { effect: { job: Job; atBlock: number }; answer: bigint | null };
-  /** Whether the token lets payments through. */
   tryToken: { effect: { suspect: Job | null }; answer: boolean };
 }
 
@@ -220,14 +215,12 @@ export interface RoundLimits {
   readonly gas: bigint;
   /** The transaction's price of gas, in wei. The simulation uses it too: a contract could detect another one. */
   readonly gasPrice: bigint;
-  /** Whether a lone payment is simulated too, which takes time. True once failures have used up today's budget. */
   readonly isCareful: boolean;
   /** Most transfers of a transaction while `waiting` wait, and how many of them a payment with a call counts for. */
   most(waiting: number): number;
   readonly callWeight: number;
 }
 
-/** What is read and simulated before a round sends. */
 export interface Plan {
   readonly limits: Pick<RoundLimits, 'gas' | 'gasPrice'>;
   /** The jobs whose payers are read, and the groups of them that are simulated. */

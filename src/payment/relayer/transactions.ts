@@ -144,7 +144,6 @@ export function createFlights(options: FlightsOptions) {
     if (flights.get(flight.nonce) === flight) flights.delete(flight.nonce);
   }
 
-  /** Signs under the lowest free nonce. */
   function openFor(cargo: Cargo, prices: Prices): Flight {
     const nonce = nonces.next(new Set(flights.keys()));
     const transactions = [sign(options, nonce, cargo, priceUnder(nonce, prices))];
@@ -276,7 +275,6 @@ interface Call {
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** Ready to send. The hash is known before that. */
 interface Signed {
   readonly raw: `0x${string}`;
   readonly hash: `0x${string}`;

@@ -202,7 +202,6 @@ export function endRound({ state }: Turn): void {
 /** Lookups at once: as many as a public node accepts. */
 const AT_ONCE = 8;
 
-/** Reads payers to learn which authorizations are used. */
 export function startSorting({ effects }: Turn, jobs: readonly Job[], after: After): void {
   const sorting: Sorting = { after, unused: [], toLookUp: [], next: 0, asked: 0 };
   effects.push({ kind: 'readPayers', jobs: jobs.filter((job) => !job.ended), for: sorting });
@@ -221,7 +220,6 @@ export function sortByReadings(
   return !lookUpMore(turn, sorting);
 }
 
-/** True once the sorting is done. */
 export function sortByLogs(turn: Turn, sorting: Sorting, job: Job, found: Found): boolean {
   if (found.kind === 'settled' || found.kind === 'failed') finish(turn, job, found);
   sorting.asked--;

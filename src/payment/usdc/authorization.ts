@@ -195,7 +195,6 @@ function lower(value: unknown): unknown {
   return typeof value === 'string' ? value.toLowerCase() : value;
 }
 
-/** A sentence for each reason of the scheme `exact` on EVM chains that we give. */
 export const EVM_REFUSALS: RefusalSentences = {
   invalid_exact_evm_network_mismatch:
     'The payment is for another network. Sign for the network of an entry of accepts.',

@@ -26,7 +26,6 @@ const SEARCHED_BLOCKS = 172_800;
 /** `none`: the provider knows no receipt. `unread`: it did not say. */
 export type ReceiptRead = Receipt | 'none' | 'unread';
 
-/** A chain client whose requests are the books' own. */
 export function forBooks(chain: ChainClient): ChainClient {
   return {
     ...chain,
@@ -127,7 +126,6 @@ const LEFT_BLOCKS = 1200;
 const MOST_BLOCKS = 172_800;
 /** Hex digits of one word, with its prefix. */
 const ONE_WORD = 66;
-/** Transactions that are named. */
 const MOST_NAMED = 5;
 
 interface SurplusOptions {

@@ -31,7 +31,6 @@ interface AuthorizationChecksOptions {
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];
   network: string;
-  /** In the ledger's key of the rail's payments. */
   contract: Uint8Array;
   /** The contracts of all payments from the payer's balance, this rail's included. */
   balanceContracts: readonly Uint8Array[];
@@ -207,10 +206,7 @@ export interface ContractBudget {
   take(asker: Pick<Asker, 'client' | 'hasFailed'>, hasPaid: boolean): number;
 }
 
-/**
- * Of a process, for all rails: a second way to pay doubles nothing. Payers that have paid have a part of their own,
- * then the rest; a client has none of that part in the minute of an uncharged failure, such as a wrong signature.
- */
+/** For all rails of a process. Who has paid has a part of its own, but not in the minute of an uncharged failure. */
 export function createContractBudget(clock: Clock): ContractBudget {
   const newcomers = createFairMinute(CONTRACTS_PER_MINUTE, clock, MOST_OF_CLIENT);
   const customers = createFairMinute(CUSTOMERS_PER_MINUTE, clock, MOST_CUSTOMERS_OF_CLIENT);
@@ -230,10 +226,7 @@ interface SignatureCheckOptions {
   contracts: ContractBudget;
 }
 
-/**
- * The cheapest step first: the payer's own key; whether it has code, by a shared read; whether such accounts are
- * settled now; its contract (ERC-1271), as often as the budget allows.
- */
+/** The cheapest step first: the payer's own key, whether it has code, and last its contract (ERC-1271). */
 export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
   return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
     const digest = digestOf(authorization);
@@ -274,7 +267,6 @@ export interface SettleCall {
   readonly gas: bigint;
 }
 
-/** The intent's own call, or the token's transfer. */
 export function settleCall(
   usdc: `0x${string}`,
   { authorization, call }: Pick<Intent, 'authorization' | 'call'>,

@@ -112,7 +112,6 @@ export async function receiptOf(
 
 const logsShape = z.array(z.object({ topics: z.array(word), transactionHash: word }));
 
-/** Whether a log records this authorization's use or cancellation. */
 function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization): boolean {
   return ENDS.includes(topics[0] ?? '') && topics[1] === topicOf(from) && topics[2] === topicOf(nonce);
 }

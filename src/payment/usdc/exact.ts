@@ -126,7 +126,6 @@ interface ExactRailOptions {
   clock: Clock;
 }
 
-/** x402's codes. */
 const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: NONCE_USED };
 
 const OTHER_RAILS =

@@ -36,12 +36,8 @@ interface RemoteSettlerOptions {
   /** Code at the payer's address now: it may be set after the check (EIP-7702). Null where no payer has code. */
   hasCode: ((authorization: Authorization) => Promise<boolean>) | null;
   terms: RequestTerms;
-  /**
-   * Why a payment fails whose nonce another party used before; or null. For the Gateway, whose earlier transfers are
-   * not ours. Null on the chain, where any transfer of it pays for the call.
-   */
+  /** Why a used nonce fails, on the Gateway: an earlier transfer is not ours. Null on the chain: any transfer pays. */
   usedBefore: ((intent: Intent) => Promise<string | null>) | null;
-  /** Writes to disk before a send. Returns the ids that still await settlement; the others must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   /** The facilitator answered for a plain account and nothing moved. The token may be paused for every payer. */
   onUnsettled(): void;
@@ -126,7 +122,6 @@ function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) =
   };
 }
 
-/** Until the evidence shows an end, or `watchMs` have passed. */
 function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Found>) {
   const { evidence, clock, pollMs, watchMs } = options;
   return async (intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> => {
@@ -287,7 +282,6 @@ export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: Rem
 interface ServiceSettlingOptions
   extends Pick<SettlingTerms, 'noteBroadcast'>,
     Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'hasCode' | 'usedBefore' | 'clock' | 'log'> {
-  /** `extra` of the requirements that are sent to the service. */
   extra: Record<string, unknown>;
   config: Pick<Config, 'network' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
   token: Pick<TokenWatch, 'check'>;

@@ -40,7 +40,7 @@ interface HttpFacilitatorOptions {
   readonly userAgent: string;
 }
 
-/** The SDK's error messages may repeat our token. It is loaded here: it takes 2 MB, and most services need none. */
+/** The SDK's error messages may repeat our token, so none is used. The SDK takes 2 MB: it is loaded here alone. */
 export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
   const { url, token, timeoutMs, network, userAgent } = options;
   const headers = { 'User-Agent': userAgent, ...(token !== null && { Authorization: `Bearer ${token}` }) };

@@ -45,7 +45,6 @@ import type { TokenWatch } from './token-watch.ts';
 
 interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
-  /** Reads the transactions of batches. */
   chain: Pick<ChainClient, 'batch'>;
   ledger: Pick<Ledger, 'openBefore' | 'get'>;
   token: Pick<TokenWatch, 'check'>;
@@ -225,7 +224,6 @@ export function gatewayExtra(wallet: `0x${string}`) {
   return { ...GATEWAY_DOMAIN, verifyingContract: wallet };
 }
 
-/** Whether `accepted` names this rail. Any other payment is checked as a plain one. */
 export function isGatewayAccepted(accepted: Record<string, unknown>): boolean {
   const { extra } = accepted;
   return typeof extra === 'object' && extra !== null && 'name' in extra && extra.name === GATEWAY_DOMAIN.name;

@@ -50,10 +50,7 @@ export interface PayerReading {
   readonly block: number;
 }
 
-/**
- * Concurrent payers share one request; a JSON-RPC batch where a node refuses a call without `to`. Throws UpstreamFailed
- * for a payer without the token's answer, and for all waiting ones when the chain does not answer.
- */
+/** Concurrent payers share a request. Throws UpstreamFailed for one without the token's answer, or all if it fails. */
 export function createPayerReader(
   chain: ChainClient,
   usdc: `0x${string}`,

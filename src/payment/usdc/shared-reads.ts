@@ -175,7 +175,6 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
   };
 }
 
-/** False where there is no place for the question. */
 function takePlace(
   { places, preferredFrom }: Queue,
   stock: FairStock | undefined,

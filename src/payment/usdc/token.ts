@@ -25,14 +25,14 @@ export const AUTHORIZATION_CANCELED = '0x1cdd46ff242716cdaa72d159d339a485b343839
 /** keccak256 of `Transfer(address,address,uint256)` (ERC-20). */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** A lone settlement: about 0.11M on Arc (facts of the live chain), the rest for a smart wallet's signature check. */
+/** Gas limit of a lone settlement: 0.11M on Arc (facts of the live chain), the rest for a smart wallet's signature. */
 export const SETTLE_GAS = 300_000n;
 
 const TERMS = 'address,address,uint256,uint256,uint256,bytes32';
 const TRANSFER_BY_PARTS = toFunctionSelector(`transferWithAuthorization(${TERMS},uint8,bytes32,bytes32)`);
 const TRANSFER_BY_BYTES = toFunctionSelector(`transferWithAuthorization(${TERMS},bytes)`);
 
-/** FiatToken v2.2 joins (v, r, s), so the signature's length decides. By words: a library's encoder takes 0.1 ms. */
+/** FiatToken v2.2 joins (v, r, s), so the length decides the form. Word by word: a library's encoder takes 0.1 ms. */
 export function transferCalldata(authorization: Authorization): `0x${string}` {
   const { from, to, value, validAfter, validBefore, nonce, signature } = authorization;
   const terms = [from, to, value, validAfter, validBefore, nonce].map(hexWord).join('');

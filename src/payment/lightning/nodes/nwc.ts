@@ -10,7 +10,6 @@ import { invoiceText, nodeKeyText, type Receiver, TooMuchPower } from './receive
 // that may pay is refused (TooMuchPower). The library handles keys, encryption and relays; the exchange is our code.
 
 interface NwcOptions {
-  /** `nostr+walletconnect://…`, with its secret. */
   readonly connection: string;
   readonly timeoutMs: number;
 }

@@ -121,7 +121,6 @@ function encodeTerms({ amount, asset, network, payTo }: PaymentRequirements): st
   return encodeCanonical({ amount, currency: asset, methodDetails, recipient: payTo });
 }
 
-/** From x402's name of a chain, such as `eip155:5042`. */
 function chainIdOf(network: string): number {
   return Number(network.split(':')[1]);
 }

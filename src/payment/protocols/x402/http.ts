@@ -199,8 +199,7 @@ export const IDENTIFIER_EXTENSION = {
 
 /**
  * The SHA-256 of a payment's identifier, or null. Not salted, because it must find its row with any payload. Throws
- * BadParameter (400) for a malformed one: a buyer that relies on it would be charged twice. It belongs to one payload
- * from the reservation on; a released or failed payment frees it.
+ * BadParameter (400) for a malformed one: a buyer that relies on it would be charged twice.
  */
 export function hashIdentifier(extensions: Record<string, unknown> | null | undefined): Uint8Array | null {
   const extension = extensions?.[EXTENSION] ?? null;
