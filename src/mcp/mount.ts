@@ -18,7 +18,6 @@ import { createTools, type ToolsDeps } from './tools.ts';
 // tool's group, and the SDK answers it (`answer-message.ts`). A tool's failure is a result too.
 
 const MAX_BODY_BYTES = 64 * 1024;
-/** The request headers that the transport reads. */
 const READ_HEADERS = ['accept', 'content-type', 'mcp-protocol-version', 'mcp-session-id'];
 
 const FOREIGN = new AppError(
@@ -190,7 +189,6 @@ function hasTooMany(message: unknown): boolean {
   return false;
 }
 
-/** Undefined when the message calls none of ours. */
 function calledTool(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | undefined {
   if (own(message, 'method') !== 'tools/call') return undefined;
   const name = own(own(message, 'params'), 'name');

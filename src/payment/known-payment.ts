@@ -101,7 +101,7 @@ export function checkPaidFor<S>({ authorization }: Order<S>, requirement: Paymen
   throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 
-/** Throws when another payment holds an order's identifier: 409, or 402 for a challenge's. `known`: its own row. */
+/** Throws when another payment holds an order's identifier: 409, or 402 for a challenge's. `known`: the order's row. */
 export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, known: Payment | null): void {
   if (!holder || (isSameAuthorization(holder, order) && isSameRequest(holder, order))) return;
   const own = isSameAuthorization(holder, order) ? holder : known;

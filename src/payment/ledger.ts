@@ -70,7 +70,7 @@ export interface Ledger {
   findByIdentifier(identifierHash: Uint8Array): Promise<Payment | null>;
   /**
    * Null when another request holds the authorization or identifier, or the payer has too many open payments.
-   * `isReuse`: a reverted one may be used again. `onId` gets the id before the insert, for reconciliation to keep off.
+   * `isReuse`: a reverted one may be used again. `onId` gets the id before the insert: reconciliation spares it.
    */
   reserve(
     payment: Omit<NewPayment, 'id' | 'bootId' | 'reservedAt'>,

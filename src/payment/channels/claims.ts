@@ -160,7 +160,6 @@ type CarryOut = (
 /** Claims channels as the ledger has them, once. What fails is set aside: a liar must not burn gas each round. */
 function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof createAside>, carryOut: CarryOut) {
   const { store, alarms } = options;
-  /** The channels of each early claim whose end is not noted, by operation. */
   const open = new Map<string, readonly Channel[]>();
 
   /** Notes which early claims have ended, also in a later round. One that failed counts for none. */

@@ -203,7 +203,7 @@ export function createDepositLimits({
     return 2n * spent >= balance + refunded;
   }
 
-  /** Returns what takes the count back. Never counts a spent channel's. Throws TooMany (429, `too_many_deposits`). */
+  /** Returns what takes the count back. Never counts a spent channel. Throws TooMany (429, `too_many_deposits`). */
   async function take(channel: Channel, client: string): Promise<() => void> {
     if (await isSpent(channel)) return () => {};
     const ofPayer = (seconds: number) => tooMany('payer', seconds);

@@ -373,7 +373,6 @@ function openPurchase(
   });
 }
 
-/** Whether the payer signed the deposit for the collector, by key or as a contract. */
 function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds, status: RailStatus) {
   const { usdc, chainId, caip2 } = config.network;
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));

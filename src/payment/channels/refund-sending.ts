@@ -146,7 +146,6 @@ async function withSweep(
   }
 }
 
-/** Refunds of one round. */
 const MOST_OPEN = 100;
 
 interface RefundOperationsOptions extends RefundSendingOptions {

@@ -100,7 +100,6 @@ export function createSellVoucher(options: SellVoucherOptions) {
   const { turn, redelivered, arrive } = createTurn(options);
   const soon = createReadSoon(options.clock);
 
-  /** From step 2 on. */
   async function sell(
     voucher: PresentedVoucher,
     order: PaidOrder,
@@ -339,7 +338,6 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
 }
 
 interface StaleDetail {
-  /** The scheme's name of the fault. */
   readonly code?: string;
   /** The receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
   readonly settlement?: SettleResponse;

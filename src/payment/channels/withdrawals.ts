@@ -78,7 +78,7 @@ interface WarningsOptions {
 
 /**
  * For where no two providers agree on a head, or one is far beyond it: a silent or standing one must not hide
- * withdrawals. Nothing is noted. One's own head is read from it alone: honest ones refuse blocks beyond theirs.
+ * withdrawals. Nothing is noted. A head that one alone says is read from it: honest ones refuse blocks beyond theirs.
  */
 function createWithdrawalWarnings(options: WarningsOptions) {
   const { chain, staleMs, clock } = options;

@@ -124,7 +124,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES;
 
-// Derived from the request, of which the ledger keeps a hash: its reader reads no answer, and no key is stored.
+// Derived from the request, of which the ledger keeps a hash: who reads it can open no answer, and no key is stored.
 function keyOf(binding: Binding, paymentHash: Uint8Array): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', binding.canonical, paymentHash, 'percall kept reply', 32));
 }

@@ -15,9 +15,8 @@ import { type ReplyQuota, SEAL_BYTES, sealReply } from './kept-replies.ts';
 import { type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
 
 // Makes an offer: a new invoice for an answer that already exists, because a Lightning payment cannot be returned. The
-// client has nothing at stake yet, so every step of README.md's table is bounded, cheap ones first: 2 the node, 3 the
-// reply store, 4 the issuance limits, 5 the rate, 6 the client's turn, 7 the handler, 8 the reply's space, 9 the
-// invoice, 10 the record and the sealed reply on disk. The counter did step 1, the gate does 11.
+// client has nothing at stake yet, so every step is bounded, cheap ones first. The steps are those of README.md's
+// table; the counter did step 1, the gate does step 11.
 
 /** A record is kept this long after the last moment of a valid proof, so that it exists whenever one is presented. */
 const FORGET_MARGIN_SECONDS = 60;
@@ -56,7 +55,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   const { store, issuer, quota, buyers, newcomers, network, clock } = options;
   const open = createOpenQuotes(store, network.id, clock);
 
-  /** Steps 8 to 10. */
+  /** Steps 8 to 10: the reply's space, the invoice, and its record with the sealed reply on disk. */
   async function offer(order: LightningOrder<S>, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
     const { binding, signal } = order;
     const held = quota.take(asker, answer.body.length + SEAL_BYTES);
@@ -105,7 +104,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   };
 }
 
-/** Steps 4 to 7. An attempt that ends before the handler runs is not counted. */
+/** Steps 4 to 7: limits, rate, turn, handler. An attempt that ends before the handler is not counted. */
 async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
   const { rates, turns, handlerTimeoutMs: timeoutMs } = options;
   const { endpoint, params, signal } = order;
@@ -170,9 +169,7 @@ function keyOf({ identity, binding }: Asked): string {
 /** Satoshis per bitcoin (10^8) divided by millionths per dollar (10^6). */
 const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
 
-/**
- * Whole sats, rounded up, at least 1. `usdUnits`: millionths of a dollar. Throws RangeError for a bad rate or price.
- */
+/** Whole sats, rounded up, at least 1. `usdUnits`: millionths of a dollar. Throws RangeError for a bad rate, price. */
 export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   const rate = parseDecimal(btcUsd);
   if (rate === null || rate.digits === 0n) throw new RangeError('a BTC/USD rate that is no positive decimal');

@@ -38,7 +38,6 @@ export interface RelayerOptions {
   blockSharePercent: number;
   /** Age of an open job, in milliseconds, that stops further sales. */
   stallMs: number;
-  /** Calls `listener` at each new block. Returns a function that ends that. */
   onHead(listener: () => void): () => void;
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */

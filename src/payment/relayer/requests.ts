@@ -54,7 +54,6 @@ export function createEffects(options: EffectsOptions) {
   }
 
   return {
-    /** Returns the effect's answer. Rejects when the effect failed. */
     async ask(effect: Ask): Promise<Answered> {
       const { kind } = effect;
       switch (kind) {

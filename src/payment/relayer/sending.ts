@@ -29,7 +29,6 @@ import { doubtLost, markSent, note, takeOperation, tryOperation } from './watchi
 // 3. It signs, notes on disk, and sends. A refused transaction's receipt is asked for before its nonce is free.
 // 4. It examines the doubtful jobs.
 
-/** Most jobs that a round takes from the queue. */
 const ROUND = 1000;
 /** Milliseconds. What is sent now is mined in one of the next two blocks. */
 const MINED_WITHIN_MS = 1000;

@@ -22,7 +22,6 @@ import {
 interface Round {
   readonly jobs: readonly Job[];
   readonly operation: OperationJob | null;
-  /** Jobs that wait until the groups are sent. */
   rest: Omit<Prepared, 'groups'>;
   /** Unused jobs whose simulation failed, decided up to `next`. `isPending`: one in flight may still settle the job. */
   examined: readonly { readonly job: Job; readonly isPending: boolean }[];
@@ -37,7 +36,6 @@ interface Resend {
   stuck: readonly Flight[];
   next: number;
   readonly replaced: Flight[];
-  /** How many flights were given back. */
   lost: number;
 }
 
@@ -77,7 +75,6 @@ export interface State {
   /** Operations that have not ended, and those that wait for the sender. */
   readonly openOperations: Set<OperationJob>;
   readonly operations: OperationJob[];
-  /** Idle, in the batch window, in a round, or in a pause after a failed round. */
   sender: 'idle' | 'window' | 'round' | 'pause';
   round: Round | null;
   /** The watch over flights: idle without any, waiting for a head or the next poll, or looking for receipts. */

@@ -99,7 +99,7 @@ interface Shown {
   readonly provenBlock: number;
 }
 
-/** It ends unsent if no node has seen it. What was mined without it is looked up where nodes have those blocks. */
+/** Ends an unused job that no third party can hold. Mined without it: looked up at a block that has what was mined. */
 export function judgeRefused({ intent, nonces }: Job, { isPending, provenBlock }: Shown): Verdict {
   if (intent.broadcast || isPending) return { kind: 'sendAlone' };
   if (nonces.size === 0) return { kind: 'end', outcome: { kind: 'failed', reason: REVERTED } };
@@ -186,7 +186,6 @@ export function apply(turn: Turn, rulings: readonly Ruling[]): Job[] {
   return reread;
 }
 
-/** Lets jobs wait whose end the chain cannot show now. */
 export function holdUnresolved(turn: Turn, jobs: readonly Job[]): void {
   apply(
     turn,

@@ -301,7 +301,6 @@ export function endMined(turn: Turn, job: OperationJob, receipt: Receipt): void 
   else doubt(turn, job, { after: 'mined', reason: receipt.status === '0x1' ? NO_EVENT : TRANSACTION_REVERTED });
 }
 
-/** Looks up the operations of flights that closed without a receipt. */
 export function doubtLost(turn: Turn, flights: readonly Flight[]): void {
   for (const flight of flights) {
     const { operationJob } = newest(flight);

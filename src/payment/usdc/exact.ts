@@ -33,7 +33,6 @@ import type { TokenWatch } from './token-watch.ts';
 // The rail `usdc-exact`: an authorization of the token itself. What a 402 lists, the checks before a sale, and the
 // settlement by our relayer or a facilitator. The chain decides, whoever settles.
 
-/** `extra` of this rail's requirements, as a facilitator gets them. */
 const EXACT_EXTRA = { ...USDC_DOMAIN, assetTransferMethod: 'eip3009' };
 
 export interface PayTo {

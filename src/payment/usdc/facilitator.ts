@@ -177,7 +177,6 @@ function describe(reason: string | null | undefined): string {
 export interface RequestTerms {
   readonly network: `eip155:${number}`;
   readonly usdc: `0x${string}`;
-  /** Names the EIP-712 domain that the payer signed under. */
   readonly extra: Readonly<Record<string, unknown>>;
   readonly publicOrigin: string;
 }

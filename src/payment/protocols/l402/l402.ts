@@ -51,7 +51,6 @@ function paidBy(preimage: string, tokens: readonly Token[]): Token | undefined {
   return paid.find(isOurs) ?? paid[0] ?? tokens.find(isOurs);
 }
 
-/** A macaroon as its holder sees it. Whether we signed it is another question. */
 interface Macaroon {
   readonly identifier: Buffer;
   /** First-party caveats, `name=value`. */
