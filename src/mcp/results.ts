@@ -54,7 +54,7 @@ export function answered(body: Uint8Array, receipt?: SettleResponse): CallToolRe
   };
 }
 
-/** PaymentRequired as data and as text, after a sentence: clients read `structuredContent`, models the texts. */
+/** PaymentRequired as data and as text. The sentence comes first, for models; x402's transport has the object there. */
 export function mustPay(
   sentence: string,
   required: PaymentRequired,

@@ -119,7 +119,7 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
     note(price: bigint): void {
       if (before !== null) sold += price;
     },
-    /** Whether a sale at this price would pass a bound. False while claims work. */
+    /** Whether a sale at this price would pass a bound; calls under way are not counted. False while claims work. */
     isTooMuch: (price: bigint): boolean =>
       before !== null && (sums.overdue > most || sums.unclaimed + sold + price - before > most),
     /** No trouble is seen. Once that has lasted, the bounds begin anew. */

@@ -342,7 +342,7 @@ interface Simulated {
   readonly calldata: Uint8Array;
   readonly gas: bigint;
   readonly block: number;
-  /** Providers that must refuse it, where that many are configured; 2 by default. */
+  /** Providers that must refuse it, where that many are configured: it stops a channel's sales. 2 by default. */
   readonly enough?: number;
 }
 

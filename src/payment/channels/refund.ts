@@ -178,7 +178,7 @@ export function amountOf({ state, charged }: Pick<Channel, 'state' | 'charged'>,
   return asked;
 }
 
-/** Within PAUSE_MS throws TooMany (429, `refund_too_soon`); PaymentRefused where nothing is left to refund. */
+/** TooMany (429, `refund_too_soon`) within PAUSE_MS; PaymentRefused if nothing is left: a repetition must hear that. */
 export function checkPause(
   channel: Pick<Channel, 'state' | 'charged'>,
   asked: bigint | null,

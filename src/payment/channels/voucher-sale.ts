@@ -317,7 +317,10 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
 
   return {
     arrive: (): number => ++arrivals,
-    /** A client that repeats a corrected voucher cannot read the chain: a receipt then tells it the charges. */
+    /**
+     * A client that repeats a corrected voucher cannot read the chain: a receipt tells it the charges. The first answer
+     * has none, or a client that can read would not try again. Requests made at once are no repetitions.
+     */
     answer: async (
       channelId: Uint8Array,
       max: bigint,

@@ -169,7 +169,7 @@ function keyOf({ identity, binding }: Asked): string {
 /** Satoshis per bitcoin (10^8) divided by millionths per dollar (10^6). */
 const SATS_PER_BTC_BY_UNITS_PER_USD = 100n;
 
-/** Whole sats, rounded up, at least 1. `usdUnits`: millionths of a dollar. Throws RangeError for a bad rate, price. */
+/** Whole sats, rounded up, at least 1. `usdUnits`: millionths of a dollar. RangeError for a bad rate or price. */
 export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   const rate = parseDecimal(btcUsd);
   if (rate === null || rate.digits === 0n) throw new RangeError('a BTC/USD rate that is no positive decimal');

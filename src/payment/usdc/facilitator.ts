@@ -40,7 +40,7 @@ interface HttpFacilitatorOptions {
   readonly userAgent: string;
 }
 
-/** The SDK's error messages may repeat our token, so none is used. The SDK takes 2 MB: it is loaded here alone. */
+/** The SDK's errors may repeat our token: none is shown. It takes 2 MB and loads here; a failure ends the process. */
 export function createHttpFacilitator(options: HttpFacilitatorOptions): FacilitatorClient {
   const { url, token, timeoutMs, network, userAgent } = options;
   const headers = { 'User-Agent': userAgent, ...(token !== null && { Authorization: `Bearer ${token}` }) };

@@ -2,7 +2,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { createFairStock, type FairStock, takeFairly } from '../../lib/limits/shares.ts';
 
 // Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
-// 1. A question waits `batchWindowMs`; while requests run, for the last answer and `pauseMs`, at most `longestWaitMs`.
+// 1. A question waits `batchWindowMs`; while requests run, `pauseMs` beyond the last answer, at most `longestWaitMs`.
 // 2. A request goes on when a caller leaves; its failure reaches all. One that failed only because no more may be sent
 //    now is made again: its questions have not had their turn.
 // 3. Without a place, or after `waitMs`, a question is refused. A part of the places is for preferred ones: a flood of
