@@ -147,7 +147,17 @@ async function takePort() {
 /** A folder like a fresh clone after `npm ci`. */
 function cloneProject(): string {
   const clone = mkdtempSync(join(tmpdir(), 'percall-clone-'));
-  for (const name of ['src', 'scripts', 'docs', 'openapi', 'package.json', 'tsconfig.json', '.npmrc', 'README.md'])
+  for (const name of [
+    'dev',
+    'src',
+    'scripts',
+    'docs',
+    'openapi',
+    'package.json',
+    'tsconfig.json',
+    '.npmrc',
+    'README.md',
+  ])
     cpSync(join(ROOT, name), join(clone, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'));
   // curl ends with a failure where the answer is no success.
