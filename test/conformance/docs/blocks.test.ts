@@ -210,6 +210,9 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0;
 // The later blocks use what the earlier ones leave.
 describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shuffle: false }, () => {
   const run = blocks.filter((block) => ['paste', 'run', 'serve'].includes(useOf(block) ?? ''));
+  const [demo] = blocks.filter((block) => useOf(block) === 'demo');
+  // `npm ci` would change the packages under the other tests.
+  const [, demoCommand = ''] = /^npm ci && (npm run demo)\b/.exec(demo?.code ?? '') ?? [];
   let clone: string;
   let port: Awaited<ReturnType<typeof takePort>>;
   let beside: Terminal;
@@ -217,10 +220,7 @@ describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shu
   beforeAll(async () => {
     port = await takePort();
     clone = cloneProject();
-    const [demo] = blocks.filter((block) => useOf(block) === 'demo');
-    // `npm ci` would change the packages under the other tests.
-    const [, command = ''] = /^npm ci && (npm run demo)\b/.exec(demo?.code ?? '') ?? [];
-    beside = await (SLOW ? besideDemo(clone, command) : besideService());
+    beside = await (SLOW ? besideDemo(clone, demoCommand) : besideService());
     expect(beside.exported.ORIGIN).not.toContain(':4021');
   });
   afterAll(async () => {
@@ -249,6 +249,12 @@ describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shu
       });
     });
   }
+
+  // Without SLOW the demo does not start. What its program loads is looked for all the same.
+  test('the demo’s program finds its modules in a fresh clone', async () => {
+    const { code, stdout, stderr } = await paste(`${demoCommand} -- --help`);
+    expect([code, stdout], stderr).toEqual([0, expect.stringContaining('Starts a local chain')]);
+  });
 
   test.each(placed(run))('%s runs as it is printed', async (_place, block) => {
     const { code, mark } = block;
