@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { loadConfig } from '../../../src/config.ts';
 import { inRepository, readText } from '../../support/documents.ts';
 
 /** The text below a heading, up to the next one. */
@@ -27,4 +28,11 @@ test('the transcripts of the wire are recorded by a command that CONTRIBUTING.md
   for (const file of ['CONTRIBUTING.md', 'test/conformance/wire.test.ts']) {
     expect(readText(file), file).toContain(`npm run ${name}`);
   }
+});
+
+test('docs/paying.md says where to get USDC on Arc and on its test network, by the addresses of the configuration', () => {
+  const seller = { SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
+  const addresses = ['arc', 'arc-testnet'].map((NETWORK) => loadConfig({ NETWORK, ...seller }).network.getUsdcUrl);
+  const linked = [...section('docs/paying.md', 'Getting USDC').matchAll(/\]\((https:[^)]+)\)/g)].map(([, url]) => url);
+  expect(linked).toEqual(addresses);
 });
