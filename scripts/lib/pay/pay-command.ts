@@ -74,7 +74,7 @@ async function ask(url: URL, { say, deliver }: Buyer): Promise<Asked | null> {
 /** Throws where the seller says that it would refuse the request although it is paid. */
 function checkNotRefused({ body }: Asked): void {
   const refusal = foreseenRefusal(body);
-  if (refusal !== null) throw new Error(`${printable(refusal)}; nothing was signed`);
+  if (refusal !== null) throw new Error(`${printable(refusal).replace(/\.$/, '')}; nothing was signed`);
 }
 
 function checkResource(url: URL, header: string): void {

@@ -218,7 +218,7 @@ test.each([
   };
   const { code, stdout, stderr } = await pay('/thing', flags);
   expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
-  expect(stderr).toMatch(/^failed: name is missing\. With a payment .*400.*; nothing was signed$/m);
+  expect(stderr).toMatch(/^failed: name is missing\. With a payment .*400.* on Arc; nothing was signed$/m);
 });
 
 test('the program ends an answer that has no newline with one, and adds none to another', async () => {
