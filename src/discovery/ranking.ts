@@ -1,4 +1,4 @@
-import { type DiscoveryIndex, wordsOf } from '../store/sqlite/discovery-index.ts';
+import { type DiscoveryIndex, wordsOf } from './full-text.ts';
 import { ASKED_OF_A_NAME, GENERAL_WORDS, SHAPES, STOP_WORDS, SYNONYMS } from './synonyms.ts';
 
 // `readQuestion` reads a query as concepts, each in several wordings. `rank` scores every document by its best wording

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { integerParam } from '../catalogue/params.ts';
 import { type Decimal, parseDecimal } from '../lib/units.ts';
-import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from '../store/sqlite/discovery-index.ts';
 import { type Entry, type ListedEntry, type Listing, placeOf, SOURCES, type Source } from './entry.ts';
+import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from './full-text.ts';
 import { type RankedPart, rank, readQuestion } from './ranking.ts';
 
 // A search over one snapshot of all listings, which `takeSnapshot` merges, orders and indexes.

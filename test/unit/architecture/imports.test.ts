@@ -56,7 +56,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'lib/',
     'errors.ts',
   ],
-  'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/', 'lib/', 'errors.ts'],
+  'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
   // The core imports no room of payment.
   'payment/': ['catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts', ...CONFIG_TYPES],
   ...eachIn('payment/protocols/', [...CORE, 'catalogue/:declarations', 'store/ports/', 'lib/', 'errors.ts']),
@@ -129,7 +129,10 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   // Its root loads 180 modules of clients and actions that the service does not use: a fifth of its start. `viem/utils` has the encoders.
   { name: /^viem$/, values: NOWHERE, types: /^src\/(chain|payment|selftest)\// },
   { name: /^viem(\/|$)/, values: /^src\/(chain|payment|selftest)\// },
-  { name: /^better-sqlite3$/, values: /^src\/(store\/|collector\/store\/|lib\/sqlite-file\.ts)/ },
+  {
+    name: /^better-sqlite3$/,
+    values: /^src\/(store\/|discovery\/full-text\.ts|collector\/store\/|lib\/sqlite-file\.ts)/,
+  },
   { name: /^@x402\/fetch$/, values: /^src\/selftest\// },
   { name: /^undici$/, values: /^src\/(chain|upstream)\// },
   {

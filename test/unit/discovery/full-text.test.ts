@@ -1,9 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import {
-  buildDiscoveryIndex,
-  type DiscoveryIndex,
-  type IndexedDocument,
-} from '../../../../src/store/sqlite/discovery-index.ts';
+import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from '../../../src/discovery/full-text.ts';
 
 const opened: DiscoveryIndex[] = [];
 afterEach(() => {

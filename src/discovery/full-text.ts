@@ -1,6 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 
+// The words of documents, indexed by SQLite's FTS5 in memory. `search.ts` builds one index for each snapshot, and
+// `ranking.ts` asks it for phrases.
+
 /** The searched texts of one document, by field. */
 export interface IndexedDocument {
   readonly name: string;
@@ -29,7 +32,7 @@ const CHUNK = 20;
 const KEPT_MATCHES = 1_000_000;
 const KEPT_PHRASES = 5000;
 
-/** The documents that hold a phrase, as indices into the indexed list, and their BM25 scores; a higher score is a better match. */
+/** The documents that hold a phrase, by their places in the list, and their BM25 scores: the higher, the better. */
 export interface Matches {
   readonly ids: Int32Array;
   readonly scores: Float64Array;
@@ -40,21 +43,21 @@ export interface DiscoveryIndex {
   /** How many documents there are. */
   readonly size: number;
   /**
-   * Every document that holds the words of a phrase in this order. With `prefix` the last word may be the beginning of a word.
-   * All characters other than letters, marks and digits separate words, so no phrase is FTS5 syntax.
+   * Every document that holds the words of a phrase in this order. With `prefix` the last word may be the beginning
+   * of a word. All characters but letters, marks and digits separate words, so no phrase is FTS5 syntax.
    */
   match(phrase: string, prefix?: boolean): Matches;
   close(): void;
 }
 
-/** The score of a phrase that more than half of all documents hold. BM25 gives about the same, but takes milliseconds. */
+/** The score of a phrase that over half of all documents hold. BM25 gives about the same, but takes milliseconds. */
 const COMMON = 0.01;
 
 const NONE: Matches = { ids: new Int32Array(0), scores: new Float64Array(0) };
 
 /**
- * Indexes documents by SQLite's FTS5 in memory, in slices, so that requests are served meanwhile. Words are compared by their stems and without
- * accents. Resolves with a complete index that never changes.
+ * Indexes documents in slices, so that requests are served meanwhile. Words are compared by their stems and without
+ * accents.
  */
 export async function buildDiscoveryIndex(documents: readonly IndexedDocument[]): Promise<DiscoveryIndex> {
   const db = new Database(':memory:');
@@ -111,7 +114,7 @@ export function wordsOf(text: string): string[] {
   );
 }
 
-/** Caches matches, bounded in number; the oldest are dropped first. Scoring a word that most documents hold takes milliseconds. */
+/** Keeps matches, because scoring a word that many documents hold takes milliseconds. The oldest are dropped first. */
 function createKept() {
   const kept = new Map<string, Matches>();
   let matches = 0;
