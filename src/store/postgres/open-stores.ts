@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/tasks.ts';
+import { createBookStore } from '../books.ts';
 import { createRetry, fixed, ledgerPlace, openPools, type Pools, withOwnClient } from '../db/connections.ts';
 import { migratePostgres } from '../db/migrate.ts';
 import { openPostgresDatabase } from '../db/postgres.ts';
@@ -15,7 +16,7 @@ import {
   createServiceKeys,
 } from '../service-records.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
-import { createBookStore } from './books.ts';
+
 import { createChannelStore } from './channel-store.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
@@ -87,7 +88,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
     settled: createSettledReads(pools),
     keys: createServiceKeys(ledger),
     providers: createProviderNotes(ledger),
-    books: createBookStore(pools, queues.others),
+    books: createBookStore(ledger),
     ping,
     // A database that is lost for a while comes back.
     syncFailed: new Promise(() => {}),

@@ -1,4 +1,5 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
+import { createBookStore } from '../books.ts';
 import { syncFailureOf } from '../db/group-commit.ts';
 import { openLedgerDatabase, openSqliteDatabase } from '../db/sqlite.ts';
 import { createMarketStore } from '../market.ts';
@@ -12,7 +13,7 @@ import {
   createServiceKeys,
 } from '../service-records.ts';
 import { createWaitingBytes } from '../waiting-bytes.ts';
-import { createBookStore } from './books.ts';
+
 import { createChannelStore } from './channel-store.ts';
 import { createLedgerStore } from './ledger-store.ts';
 import { createLightningStore } from './lightning-store.ts';
@@ -40,7 +41,7 @@ export function createSqliteStores(db: Sqlite): LedgerStores {
     settled: createSettledReads(db),
     keys: createServiceKeys(ledger),
     providers: createProviderNotes(ledger),
-    books: createBookStore(db),
+    books: createBookStore(ledger),
     ping: payments.ping,
     syncFailed: syncFailureOf(db),
     close: payments.close,
