@@ -1,5 +1,5 @@
-import type { Call, LedgerDatabase, Plan } from './db/port.ts';
-import { sql } from './db/sql.ts';
+import type { LedgerDatabase, Plan } from './db/port.ts';
+import { rowsOf, sql } from './db/sql.ts';
 import type { ListingRow, MarketBounds, MarketChanges, MarketStore, StoredListing } from './ports/market.ts';
 
 // The market's listings and the calls that checked them. Third parties submit them once, and nothing can rebuild them.
@@ -73,12 +73,6 @@ export function createMarketStore(db: LedgerDatabase): MarketStore {
     record: (row, latencyMs, keepFrom) => db.decide('others', () => record(row, latencyMs, keepFrom)),
     drop: (place) => db.decide('others', () => drop(place)),
   };
-}
-
-/** The rows of a read in a plan. */
-function* rowsOf<Row extends object>(call: Call<Row>): Plan<readonly Row[]> {
-  const { rows } = yield call;
-  return rows as readonly Row[];
 }
 
 function* put(row: ListingRow, latencyMs: number, { total, perDomain }: MarketBounds): Plan<PutOutcome> {

@@ -1,6 +1,5 @@
 import type { LedgerReports } from '../../../src/store/ports/reports.ts';
-import { openPostgresReports, type PostgresReports } from '../../../src/store/postgres/ledger-reports.ts';
-import { openLedgerReports } from '../../../src/store/sqlite/ledger-reports.ts';
+import { openLedgerReports, openPostgresReports, type PostgresReports } from '../../../src/store/reports.ts';
 import { dataDirectory, existingDatabase } from './ledger-file.ts';
 
 const CONNECT_TIMEOUT_MS = 10_000;

@@ -24,7 +24,12 @@ export const SQLITE: Dialect = {
   rows: (columns, parameters) =>
     `(SELECT ${columns.map((column, at) => `${parameters[at]} AS ${column}`).join(', ')}, 1 AS place)`,
   // One machine holds no lease.
-  words: { HOLDS_LEASE: 'TRUE', INSTR: 'instr' },
+  words: {
+    HOLDS_LEASE: 'TRUE',
+    INSTR: 'instr',
+    COLUMNS: `(SELECT one.name AS table_name, columns.name AS column_name
+                 FROM sqlite_schema AS one, pragma_table_info(one.name) AS columns)`,
+  },
 };
 
 interface Prepared {
@@ -57,6 +62,19 @@ export function openSqliteDatabase(db: Sqlite): LedgerDatabase {
 /** The ledger in a file. Concurrent steps share a durable transaction, whose sync a thread makes. */
 function createDatabase(db: Sqlite): LedgerDatabase {
   const commit = groupCommitOf(db);
+  const { run, look } = createCalls(db);
+  const runStep = <T>({ calls, read }: Step<T>): T => read(calls.map((call) => run(call)));
+  return {
+    read: async (call) => run(call).rows,
+    look: async (plan) => look(plan),
+    write: (_, step, when) => commit(() => runStep(step), when),
+    share: (_, kind, item) => commit(() => runStep(kind.step([item]))[0] as never),
+    decide: (_, plan) => commit(() => drive(plan(), run)),
+  };
+}
+
+/** Runs calls on a connection, which may be read-only. Each is prepared once. */
+export function createCalls(db: Sqlite) {
   const find = kept(({ sql, values }): Prepared => {
     const first = bound(db, render(sql.text, SQLITE, values));
     const columns = first.statement.reader ? first.statement.columns().map(({ name }) => name) : [];
@@ -83,15 +101,15 @@ function createDatabase(db: Sqlite): LedgerDatabase {
     return { rows: raw.map((row) => rowOf(columns, row) as Row), changes: raw.length };
   }
 
-  const runStep = <T>({ calls, read }: Step<T>): T => read(calls.map((call) => run(call)));
+  /** The rows of a call, one by one. */
+  function* iterate<Row extends object>(call: Call<Row>): Generator<Row> {
+    const { first, columns } = find(call);
+    const raw = first.statement.iterate(valuesOf(first, call.values)) as IterableIterator<unknown[]>;
+    for (const row of raw) yield rowOf(columns, row) as Row;
+  }
+
   const look = db.transaction((plan: () => Plan<unknown>) => drive(plan(), run));
-  return {
-    read: async (call) => run(call).rows,
-    look: async <T>(plan: () => Plan<T>) => look.deferred(plan) as T,
-    write: (_, step, when) => commit(() => runStep(step), when),
-    share: (_, kind, item) => commit(() => runStep(kind.step([item]))[0] as never),
-    decide: (_, plan) => commit(() => drive(plan(), run)),
-  };
+  return { run, iterate, look: <T>(plan: () => Plan<T>) => look.deferred(plan) as T };
 }
 
 function drive<T>(plan: Plan<T>, run: (call: Call) => Result): T {

@@ -94,7 +94,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'store/postgres/': ['store/', 'lib/', 'errors.ts'],
   // What serves one database alone, or reads a ledger whole.
   ...Object.fromEntries(
-    ['backup', 'copy', 'instances', 'ledger-lock', 'minute-windows'].map((file) => [
+    ['backup', 'copy', 'instances', 'ledger-lock', 'minute-windows', 'reports'].map((file) => [
       `store/${file}.ts`,
       ['store/', 'lib/', 'errors.ts'],
     ]),

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../../src/lib/sqlite-file.ts';
 import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
-import { openLedgerReports } from '../../../../src/store/sqlite/ledger-reports.ts';
+import { openLedgerReports } from '../../../../src/store/reports.ts';
 import { createSqliteStores } from '../../../../src/store/sqlite/open-stores.ts';
 import { gathered } from '../../../support/gathered.ts';
 import { channelState, channelTerms, SEEN_AT, voucherSale } from '../../../support/ledger/channel-rows.ts';
