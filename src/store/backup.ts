@@ -3,6 +3,11 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from '../lib/sqlite-file.ts';
 
+// A copy of a database that other processes write to. The target appears whole or not at all:
+// 1. reserve a draft, which only its owner may read, because it holds signatures;
+// 2. copy the pages in one transaction, so that they are of one instant;
+// 3. make one file of it, check it against what the source held then, sync it, and give it its name.
+
 /** Pages that are copied between two calls of `onProgress`: 1 MiB of SQLite's default pages. */
 const PAGES_PER_STEP = 256;
 
@@ -13,24 +18,21 @@ interface BackupOptions {
   readonly onProgress?: (copiedPages: number, totalPages: number) => void;
 }
 
-/** What a database holds, by table, and the program that wrote it. */
 interface Contents {
   readonly version: number;
   readonly rows: Readonly<Record<string, number>>;
 }
 
 /**
- * Copies a database while other processes write to it, and returns the number of rows of each table in the copy. The target appears whole or not
- * at all: consistent, checked against the source at the copied instant, on disk, one file that only its owner may read. Throws and leaves no file
- * when the target exists, the source is damaged or the disk is full.
+ * Makes the copy, and returns the number of rows of each table in it. Throws and leaves no file when the target exists,
+ * the source is damaged or the disk is full.
  */
 export async function backUpDatabase({ source, target, onProgress }: BackupOptions): Promise<Contents['rows']> {
   const db = new Database(source, { readonly: true, fileMustExist: true, timeout: 5000 });
   const draft = `${target}.part`;
   try {
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-    // Creating the draft reserves the target's name, so that no other process comes between the check for the target and the rename.
-    // Only the owner may read it, because it holds signatures.
+    // Before the check for the target, so that no other process comes between that and the rename.
     closeSync(openSync(draft, 'wx', 0o600));
     try {
       if (existsSync(target)) throw new Error(`${target} exists; it is not overwritten`);
@@ -48,9 +50,8 @@ export async function backUpDatabase({ source, target, onProgress }: BackupOptio
   }
 }
 
-/** Returns what the source held at the instant of the copy. */
 async function copy(db: Sqlite, draft: string, onProgress: BackupOptions['onProgress']): Promise<Contents> {
-  // The transaction holds one instant for all steps. Without it each commit of a writer would start the copy over, under load for ever.
+  // Without the transaction each commit of a writer would start the copy over, under load for ever.
   db.exec('BEGIN');
   const contents = readContents(db);
   await db.backup(draft, {
@@ -67,7 +68,7 @@ async function copy(db: Sqlite, draft: string, onProgress: BackupOptions['onProg
 function checkCopy(draft: string, expected: Contents): void {
   const db = new Database(draft, { fileMustExist: true });
   try {
-    // Without WAL the copy is a single file until it is opened as a ledger again.
+    // A single file, until it is opened as a ledger again.
     db.pragma('journal_mode = DELETE');
     const faults = db.pragma('integrity_check(1)', { simple: true });
     if (faults !== 'ok') throw new Error(`the copy is damaged, and so may be its source: ${faults}`);
@@ -87,14 +88,12 @@ function readContents(db: Sqlite): Contents {
     )
     .pluck()
     .all();
-  const rows = tables.map((name) => [
-    name,
-    db.prepare<[], number>(`SELECT count(*) FROM "${name}"`).pluck().get() ?? 0,
-  ]);
+  const count = (name: string) => db.prepare<[], number>(`SELECT count(*) FROM "${name}"`).pluck().get() ?? 0;
+  const rows = tables.map((name) => [name, count(name)]);
   return { version: Number(db.pragma('user_version', { simple: true })), rows: Object.fromEntries(rows) };
 }
 
-/** Syncs a file or a directory to disk. */
+/** Syncs a file or a folder. */
 export function flush(path: string): void {
   const file = openSync(path, 'r');
   try {

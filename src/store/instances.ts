@@ -16,15 +16,71 @@ import { NOW } from './db/sql.ts';
 import { openPostgresWindows } from './minute-windows.ts';
 import type { InstancesStore, Notifications } from './ports/instances.ts';
 
+// What the instances over one ledger on PostgreSQL tell each other: heartbeats, which also renew or take the leader's
+// lease; notifications of payments; the windows of their limits (minute-windows.ts). Times are the database's own.
+
+/** A heartbeat that takes longer fails, so that the lease does not end while it waits. */
+const HEARTBEAT_TIMEOUT_MS = 1500;
+/** Of each pool. */
+const POOL_SIZE = 5;
+// Two instances write one row only for the lease, and one statement decides that. So no stricter level is needed.
+const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
+const DATABASE_NOW = fixed('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now');
+
+interface OpenInstancesOptions {
+  readonly url: string;
+  readonly connectTimeoutMs: number;
+  readonly clock: Clock;
+  readonly log: { warn(detail: object, message: string): void };
+}
+
+export interface InstancesShare {
+  readonly store: InstancesStore;
+  readonly notifications: Notifications;
+  readonly windows: OpenWindows;
+  /** The database's time, in Unix milliseconds. */
+  nowMs(): Promise<number>;
+  close(): Promise<void>;
+}
+
+/** Opens connections of its own, so that no burst of sales delays a heartbeat. */
+export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
+  const limits = {
+    url,
+    size: POOL_SIZE,
+    connectTimeoutMs: Math.min(connectTimeoutMs, HEARTBEAT_TIMEOUT_MS),
+    statementTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+  };
+  // Counts have their own pool, because clients decide how fast they come.
+  const heartbeats = openPools({ ...limits, applicationName: 'percall instances' });
+  const counts = openPools({ ...limits, applicationName: 'percall limits' });
+  const retry = createRetry(clock);
+  const notifications = openNotifications({ url, connectTimeoutMs, pool: heartbeats.reads, clock, log });
+  // A secret that every instance knows and no row holds.
+  const salt = createHash('sha256').update(url).digest('hex');
+  return {
+    store: createInstancesStore(createTransact(heartbeats.writes, retry, BEGIN)),
+    notifications,
+    windows: openPostgresWindows(createRun(counts.writes, retry), salt),
+    nowMs: async () => (await heartbeats.read<{ now: number }>(DATABASE_NOW))[0]?.now ?? Number.NaN,
+    close: async () => {
+      await notifications.close();
+      await Promise.all([heartbeats.close(), counts.close()]);
+    },
+  };
+}
+
+// --- Heartbeats and the lease
+
 const NOTE_SEEN = statement<{ bootId: string }>(
-  `INSERT INTO instances (boot_id, seen_at) VALUES (@bootId, ${NOW}) ON CONFLICT (boot_id) DO UPDATE SET seen_at = ${NOW}`,
+  `INSERT INTO instances (boot_id, seen_at) VALUES (@bootId, ${NOW})
+   ON CONFLICT (boot_id) DO UPDATE SET seen_at = ${NOW}`,
 );
 const RENEW = statement<{ bootId: string; leaseMs: number }>(
   `UPDATE instance_lease SET until = ${NOW} + @leaseMs::BIGINT WHERE id = 1 AND holder = @bootId RETURNING fence`,
 );
-// The transaction that notes a broadcast under a fencing token locks the lease's row by its key until the note is on disk. A renewal does not change
-// the key, so it does not wait. Another instance takes the lease only when the row is not locked. When a heartbeat finds it locked, it goes on
-// without the lease, and the next heartbeat comes in a second.
+// A transaction that notes a broadcast locks the row's key until the note is on disk (`FOR KEY SHARE`). A renewal does
+// not change the key, so it does not wait. A heartbeat that would take the locked lease goes on without it.
 const TAKE = statement<{ bootId: string; leaseMs: number }>(
   `UPDATE instance_lease SET fence = fence + 1, said = NULL, holder = @bootId, until = ${NOW} + @leaseMs::BIGINT
     WHERE id = (SELECT id FROM instance_lease WHERE id = 1 AND until <= ${NOW} FOR UPDATE SKIP LOCKED)
@@ -43,7 +99,6 @@ const RESIGN = statement<{ bootId: string }>(
   'UPDATE instance_lease SET until = 0, said = NULL WHERE id = 1 AND holder = @bootId',
 );
 
-/** The instances' store on PostgreSQL: one row for each, and one for the lease. */
 function createInstancesStore(transact: Transact): InstancesStore {
   return {
     heartbeat: (bootId, leaseMs, livingMs) =>
@@ -76,25 +131,27 @@ function createInstancesStore(transact: Transact): InstancesStore {
   };
 }
 
+// --- Notifications
+
 const [ASK, ENDED] = ['percall_ask', 'percall_tell'];
 /** A notification holds less than 8,000 bytes; an id has 36. */
 const MOST_IDS = 150;
 const RECONNECT_MS = 1000;
-/** How often the connection is checked by a statement, and how long its answer may take. A half-open connection reports no error by itself. */
+/** How often a statement checks the connection, and how long its answer may take: a half-open one reports no error. */
 const [LISTENING_MS, ANSWER_MS] = [5000, 2000];
 
 interface NotificationsOptions {
   readonly url: string;
   readonly connectTimeoutMs: number;
-  /** The connections that send notifications. */
+  /** It sends notifications. */
   readonly pool: Pool;
   readonly clock: Clock;
   readonly log: { warn(detail: object, message: string): void };
 }
 
 /**
- * Notifications over LISTEN and NOTIFY, on a connection of its own that is opened again when it breaks. Notifications are lost while it is broken,
- * and always on a database without LISTEN. The receivers then find the rows by polling. Ids of one event loop turn are sent together.
+ * Listens on a connection of its own, which is opened again when it breaks. Until then, and on a database without
+ * LISTEN, notifications are lost, and the receivers find the rows by polling.
  */
 function openNotifications({ url, connectTimeoutMs, pool, clock, log }: NotificationsOptions): Notifications {
   const listeners = { [ASK]: new Set<(id: string) => void>(), [ENDED]: new Set<(id: string) => void>() };
@@ -155,60 +212,8 @@ function createSender(pool: Pool, channel: string) {
   return createBundle<string>((ids) => {
     for (let at = 0; at < ids.length; at += MOST_IDS) {
       const text = ids.slice(at, at + MOST_IDS).join(',');
-      // Lost while the database is unavailable. The receivers also poll the row.
+      // Lost while the database is away.
       pool.query('SELECT pg_notify($1, $2)', [channel, text]).catch(() => {});
     }
   });
-}
-
-/** A heartbeat that takes longer fails, so that the lease does not end while it waits. */
-const HEARTBEAT_TIMEOUT_MS = 1500;
-/** Each of the two pools; connections are made when they are needed. */
-const POOL_SIZE = 5;
-/** One statement decides each of these writes. Two instances write the same row only for the lease, whose condition is then evaluated again. */
-const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
-
-const DATABASE_NOW = fixed('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now');
-
-interface OpenInstancesOptions {
-  readonly url: string;
-  readonly connectTimeoutMs: number;
-  readonly clock: Clock;
-  readonly log: { warn(detail: object, message: string): void };
-}
-
-/** What instances share beside the ledger's rows. It has its own connections, so that no burst of sales delays a heartbeat. */
-export interface InstancesShare {
-  readonly store: InstancesStore;
-  readonly notifications: Notifications;
-  readonly windows: OpenWindows;
-  /** The database's time, in Unix milliseconds. */
-  nowMs(): Promise<number>;
-  close(): Promise<void>;
-}
-
-export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
-  const limits = {
-    url,
-    size: POOL_SIZE,
-    connectTimeoutMs: Math.min(connectTimeoutMs, HEARTBEAT_TIMEOUT_MS),
-    statementTimeoutMs: HEARTBEAT_TIMEOUT_MS,
-  };
-  // Counts have their own pool, because clients decide how fast they come.
-  const heartbeats = openPools({ ...limits, applicationName: 'percall instances' });
-  const counts = openPools({ ...limits, applicationName: 'percall limits' });
-  const retry = createRetry(clock);
-  const notifications = openNotifications({ url, connectTimeoutMs, pool: heartbeats.reads, clock, log });
-  // A secret that every instance knows and no row holds.
-  const salt = createHash('sha256').update(url).digest('hex');
-  return {
-    store: createInstancesStore(createTransact(heartbeats.writes, retry, BEGIN)),
-    notifications,
-    windows: openPostgresWindows(createRun(counts.writes, retry), salt),
-    nowMs: async () => (await heartbeats.read<{ now: number }>(DATABASE_NOW))[0]?.now ?? Number.NaN,
-    close: async () => {
-      await notifications.close();
-      await Promise.all([heartbeats.close(), counts.close()]);
-    },
-  };
 }

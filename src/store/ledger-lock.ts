@@ -1,27 +1,21 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { StartRefused } from '../errors.ts';
+import { flush } from './backup.ts';
+
+// Two things keep a second service off a ledger: a lock, while a process serves the folder, and a mark, once the ledger
+// was copied to another place. Both lie beside its file.
 
 /**
- * How long a start waits for processes that a release with `WORKERS` has left behind, in milliseconds. They exit when
- * they notice the death of their primary. This wait goes with the next release.
+ * How long a start waits for processes that a release with `WORKERS` has left behind. They exit when they notice the
+ * death of their primary. This wait goes with the next release.
  */
 const WORKERS_MS = 10_000;
 
 /**
- * Locks a data directory for this process, or throws StartRefused while another one has it. A starting process takes
- * over the work of the process before it, so that process must be dead. It is an SQLite lock on a file beside the
- * ledger, which the system releases when a process dies.
+ * Locks a data directory, or throws StartRefused while another process has it: who takes over its work must find it
+ * dead. It is an SQLite lock, which the system releases when a process dies.
  */
 export function holdLedger(file: string, workersMs = WORKERS_MS): { release(): void } {
   mkdirSync(dirname(file), { recursive: true });
@@ -52,21 +46,16 @@ function hold(file: string, timeout: number, why: string): Database.Database {
 const isBusy = (error: unknown): boolean => error instanceof Database.SqliteError && error.code === 'SQLITE_BUSY';
 
 /**
- * The file beside a ledger that says where it was copied to. It is no row of the ledger: so a backup that is put in its
- * place is refused too, and deleting the file undoes it.
+ * The file that says where a ledger was copied to. It is no row: so a backup that is put in the ledger's place is
+ * refused too, and deleting the file undoes it.
  */
 export const moveMark = (file: string): string => `${existsSync(file) ? realpathSync(file) : file}.moved`;
 
-/** Marks a ledger as copied to another place, named without a password. The mark is on disk when this returns. */
+/** The mark is on disk when this returns. `place` has no password. */
 export function markMoved(file: string, place: string, nowMs: number): void {
   const mark = moveMark(file);
   writeFileSync(mark, `${place} at ${new Date(nowMs).toISOString()}\n`, { flush: true });
-  const folder = openSync(dirname(mark), 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
+  flush(dirname(mark));
 }
 
 /** Where and when a ledger was copied to last, or null. */
@@ -75,7 +64,7 @@ export function movedTo(file: string): string | null {
   return existsSync(mark) ? readFileSync(mark, 'utf8').trim() : null;
 }
 
-/** Throws StartRefused for a ledger that was copied to another place: a service on it would sell again what is already sold. */
+/** Throws StartRefused for a ledger that was copied to another place. */
 export function refuseMoved(file: string): void {
   const to = movedTo(file);
   if (to === null) return;

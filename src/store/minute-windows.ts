@@ -3,28 +3,40 @@ import { type Counted, type OpenWindows, WINDOW_MS } from '../lib/limits/windows
 import { fixed, type Run, statement } from './db/connections.ts';
 import { NOW } from './db/sql.ts';
 
-/** Expired windows are deleted after this process has counted in so many windows. */
+// Minute windows that all instances count in.
+// 1. Calls wait for the end of the event loop turn, or of the statement before theirs.
+// 2. One statement counts all that wait, and gives each its own number. Calls are taken back first.
+// 3. A count is on disk before its call is admitted, so that a crash of the database lets no client start from zero.
+// 4. When the ledger does not answer, the counts reject, and so do their calls: nothing is sold without it either.
+
+/** Expired windows are deleted after so many counted ones. */
 const TIDY_EVERY = 1000;
 
-// A count reads the time once: the end of its own new window, less a window. All instances write rows in one order, so that two that count the same
-// clients never deadlock.
+interface Values {
+  readonly names: readonly string[];
+  readonly clients: readonly Uint8Array[];
+  readonly calls: readonly number[];
+}
+const GIVEN = `ROWS FROM (unnest(@names::text[]), unnest(@clients::bytea[]), unnest(@calls::bigint[]))
+            AS more (name, client, calls)`;
+// A count reads the time once, as the end of a new window, less a window. All instances write rows in one order, so
+// that two that count the same clients never deadlock.
 const IS_OPEN = `minute_windows.ends_at > excluded.ends_at - ${WINDOW_MS}`;
-const COUNT = statement<{ names: string[]; clients: Uint8Array[]; calls: number[] }>(
+const COUNT = statement<Values>(
   `INSERT INTO minute_windows (name, client, ends_at, calls)
    SELECT name, client, ${NOW} + ${WINDOW_MS}, calls
-     FROM ROWS FROM (unnest(@names::text[]), unnest(@clients::bytea[]), unnest(@calls::bigint[])) AS more (name, client, calls)
+     FROM ${GIVEN}
     ORDER BY name, client
        ON CONFLICT (name, client) DO UPDATE
       SET calls   = excluded.calls + CASE WHEN ${IS_OPEN} THEN minute_windows.calls ELSE 0 END,
           ends_at = CASE WHEN ${IS_OPEN} THEN minute_windows.ends_at ELSE excluded.ends_at END
    RETURNING name, client, calls, ends_at - ${NOW} AS "leftMs"`,
 );
-const TAKE_BACK = statement<{ names: string[]; clients: Uint8Array[]; calls: number[] }>(
+const TAKE_BACK = statement<Values>(
   `UPDATE minute_windows SET calls = greatest(0, minute_windows.calls - back.calls)
      FROM (SELECT minute_windows.name, minute_windows.client, more.calls
              FROM minute_windows
-             JOIN ROWS FROM (unnest(@names::text[]), unnest(@clients::bytea[]), unnest(@calls::bigint[])) AS more (name, client, calls)
-               ON more.name = minute_windows.name AND more.client = minute_windows.client
+             JOIN ${GIVEN} ON more.name = minute_windows.name AND more.client = minute_windows.client
             WHERE minute_windows.ends_at > ${NOW}
             ORDER BY minute_windows.name, minute_windows.client
               FOR UPDATE OF minute_windows) AS back
@@ -42,12 +54,7 @@ type Batch<T> = ReadonlyMap<string, Waiting<T>>;
 
 const keyOf = ({ name, client }: Key): string => `${client.toString('base64')} ${name}`;
 
-/**
- * Minute windows that all instances count in. One statement counts all waiting calls and gives each its own number; one statement runs at a time.
- * The count is on disk before a call is admitted: the waiting calls share the sync, and without it a crash of the database would let a client start
- * from zero. When the ledger does not answer, all counts of a statement reject, and so do the calls that they limit: nothing is sold or claimed
- * without the ledger either. Clients are stored as hashes with `salt`, so that the ledger alone identifies no client.
- */
+/** Clients are stored as hashes with `salt`, so that the ledger alone identifies no client. */
 export function openPostgresWindows(run: Run, salt: string): OpenWindows {
   let counts = new Map<string, Waiting<Counted>>();
   let backs = new Map<string, Waiting<void>>();
@@ -71,13 +78,12 @@ export function openPostgresWindows(run: Run, salt: string): OpenWindows {
     while (counts.size + backs.size > 0) {
       const [taken, counted] = [backs, counts];
       [backs, counts] = [new Map(), new Map()];
-      // Calls are taken back first, so that the counts after them do not include these calls.
       if (taken.size > 0) await takeAllBack(taken).catch(rejectAll(taken));
       if (counted.size > 0) await countAll(counted).catch(rejectAll(counted));
       sinceTidied += counted.size;
       if (sinceTidied < TIDY_EVERY) continue;
       sinceTidied = 0;
-      // A failed deletion is made up for by the next one.
+      // The next deletion makes up for a failed one.
       await run(FORGET).catch(() => {});
     }
     isRunning = false;
@@ -106,7 +112,7 @@ export function openPostgresWindows(run: Run, salt: string): OpenWindows {
   });
 }
 
-function valuesOf(batch: ReadonlyMap<string, Key & { readonly calls: readonly unknown[] }>) {
+function valuesOf(batch: ReadonlyMap<string, Key & { readonly calls: readonly unknown[] }>): Values {
   const all = [...batch.values()];
   return {
     names: all.map(({ name }) => name),
