@@ -3,26 +3,29 @@ import { Client, type ClientBase, DatabaseError, Pool, type PoolClient, types } 
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 
-/** Connections for the write queues: one each, and one for transactions of several steps. */
+// Connections to PostgreSQL, what runs over them, and what their failures mean. Every wait has a time-out: for a
+// connection, on the server for a statement and a transaction that is left open, on the client for a missing answer.
+
+// --- Connections
+
+/** Connections for the write queues, one each. */
 const WRITERS = 3;
-/** The server drops a client that it cannot reach, with the locks of its transaction, after about 10 s + 3 × 5 s. */
+/** The server drops a client that it cannot reach, with its locks, after about 10 s + 3 × 5 s. */
 const KEEP_ALIVE = { tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 };
 const [BIGINT, NUMERIC] = [20, 1700];
 
 interface PoolOptions {
-  /** postgres://… with all connection parameters, the password included. */
   readonly url: string;
-  /** The number of connections, at least 4. */
+  /** At least 4. */
   readonly size: number;
-  /** Time-out to make a connection, or to get a free one. */
   readonly connectTimeoutMs: number;
-  /** Time-out of one statement, its wait for locks included. */
+  /** With the wait for locks. */
   readonly statementTimeoutMs: number;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
 }
 
-/** Connections to the ledger's database. Reads and writes have separate pools and never wait for each other. */
+/** Reads and writes have separate pools, so they never wait for each other. */
 export interface Pools {
   readonly writes: Pool;
   readonly reads: Pool;
@@ -31,10 +34,7 @@ export interface Pools {
   close(): Promise<void>;
 }
 
-/**
- * Opens both pools; connections are made when they are needed. Every wait has a time-out: for a connection, on the server for a statement and for
- * a transaction that its client has left open, and on the client for a missing answer.
- */
+/** Connections are made when they are needed. */
 export function openPools(options: PoolOptions): Pools {
   const { statementTimeoutMs } = options;
   const open = (max: number, waitMs: number): Pool => {
@@ -53,8 +53,8 @@ export function openPools(options: PoolOptions): Pools {
       pipeline: true,
       onConnect: prepareSession,
     });
-    // The pool drops an idle connection that breaks. The next caller gets another one, or an error.
-    pool.on('error', () => {});
+    // The pool drops an idle connection that breaks.
+    pool.on('error', ignore);
     return pool;
   };
   // Two pipelined statements of a writer may each wait for a lock up to their time-out. Readers wait for no lock.
@@ -77,7 +77,7 @@ export function openPools(options: PoolOptions): Pools {
   };
 }
 
-/** BIGINT holds times and counts and is read as a number. NUMERIC holds money and is read as a bigint. A value that would be rounded throws. */
+/** BIGINT holds times and counts, NUMERIC holds money. */
 const getTypeParser = ((oid: number, format: 'text' | 'binary') => {
   if (oid === BIGINT) return toNumber;
   if (oid === NUMERIC) return BigInt;
@@ -91,7 +91,7 @@ function toNumber(text: string): number {
 }
 
 async function prepareSession(client: ClientBase): Promise<void> {
-  // An acknowledged write must survive a power cut, whatever the server's or the role's own default.
+  // An acknowledged write must survive a power cut, whatever the server's default.
   await client.query('SET synchronous_commit = on');
   for (const [name, value] of Object.entries(KEEP_ALIVE)) {
     // A server without this setting keeps its own.
@@ -99,32 +99,46 @@ async function prepareSession(client: ClientBase): Promise<void> {
   }
 }
 
-/** How long a transaction is retried, counted from its first attempt. Long enough for hundreds of queue's turns, short enough for a waiting buyer. */
-const GIVE_UP_MS = 5000;
-const LONGEST_PAUSE_MS = 50;
-
-/** Runs a whole transaction, and runs it again while the database aborts it because of another one. */
-export type Retry = <T>(transaction: () => Promise<T>) => Promise<T>;
-
-/**
- * Retries only transactions that the database reported as aborted. After a lost connection, or a COMMIT without an answer, the outcome is unknown,
- * so the error goes to the caller. Pauses are random and double each time, so that two conflicting transactions do not conflict again.
- */
-export function createRetry(clock: Clock, onRetry: () => void = () => {}): Retry {
-  return async (transaction) => {
-    const giveUpAt = clock.nowMs() + GIVE_UP_MS;
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return await transaction();
-      } catch (error) {
-        if (!isConflict(error) || clock.nowMs() >= giveUpAt) throw error;
-        onRetry();
-        // The first retry has no pause, because the conflicting transaction has committed.
-        if (attempt > 0) await clock.sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
-      }
-    }
-  };
+/** Lends a connection, and closes it if it comes back inside a transaction or without an answer. */
+export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  // A broken connection also rejects its statements. Without a listener the event would end the process.
+  client.on('error', ignore);
+  let isLost = false;
+  try {
+    return await use(client);
+  } catch (error) {
+    // Without an answer the transaction status is stale, and the next user would wait as long.
+    isLost = isUnanswered(error);
+    throw error;
+  } finally {
+    client.off('error', ignore);
+    client.release(isLost || client.getTransactionStatus() !== 'I');
+  }
 }
+
+/** Lends a connection of its own, whose statements have no time-out, and closes it. */
+export async function withOwnClient<T>(
+  url: string,
+  connectTimeoutMs: number,
+  use: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
+  client.on('error', ignore);
+  try {
+    await client.connect();
+    return await use(client);
+  } catch (error) {
+    throw asLedgerError(error);
+  } finally {
+    // The server rolls back what is not committed.
+    await client.end().catch(ignore);
+  }
+}
+
+function ignore(): void {}
+
+// --- Statements
 
 /** A statement and its values. Each connection prepares it once, under its name. */
 export interface Statement {
@@ -133,10 +147,7 @@ export interface Statement {
   readonly values: unknown[];
 }
 
-/**
- * Parses a text with `@names`, as in the statements for SQLite. The returned function takes their values. A name that occurs twice is one parameter.
- * Where the database cannot infer a parameter's type, the text states it (`@name::text`).
- */
+/** Makes a statement of a text with `@name`, or `@name::type` where the database cannot infer the type. */
 export function statement<Values extends object>(text: string): (values: Values) => Statement {
   const names: string[] = [];
   const numbered = text.replaceAll(/@(\w+)/g, (_, name: string) => {
@@ -147,21 +158,22 @@ export function statement<Values extends object>(text: string): (values: Values)
   return (values) => ({ name, text: numbered, values: names.map((one) => (values as Record<string, unknown>)[one]) });
 }
 
-/** The hash of the text: every process uses the same name, and no two texts share one. */
+/** Every process gives a text the same name, and no two texts share one. */
 export const nameOf = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 32);
 
-/** A statement without parameters. */
 export const fixed = (text: string): Statement => statement<object>(text)({});
+
+/** Resolves with the rows. */
+export type Run = <Row extends object>(statement: Statement) => Promise<Row[]>;
+
+// --- Transactions
 
 const [COMMIT, ROLLBACK] = [fixed('COMMIT'), fixed('ROLLBACK')];
 
-/** Runs one statement and resolves with its rows. */
-export type Run = <Row extends object>(statement: Statement) => Promise<Row[]>;
-
-/** Runs steps in one transaction and resolves once they are on disk. They are run again when another transaction aborts them. */
+/** Resolves once the steps are on disk. They run again when another transaction aborts theirs. */
 export type Transact = <T>(steps: (run: Run) => Promise<T>) => Promise<T>;
 
-/** For writes whose later steps depend on the results of earlier ones. `begin` sets the isolation level. */
+/** `begin` sets the isolation level. */
 export function createTransact(pool: Pool, retry: Retry, begin: Statement): Transact {
   return async <T>(steps: (run: Run) => Promise<T>): Promise<T> => {
     const attempt = () =>
@@ -176,7 +188,7 @@ export function createTransact(pool: Pool, retry: Retry, begin: Statement): Tran
   };
 }
 
-/** One transaction: `begin`, one after the other, then the steps, then COMMIT. What throws is rolled back. */
+/** One transaction. What throws is rolled back. */
 export function transact<T>(
   pool: Pool,
   begin: readonly (string | Statement)[],
@@ -195,10 +207,7 @@ export function transact<T>(
   });
 }
 
-/**
- * Runs one statement as its own transaction, and again when another transaction aborts it. The server commits it without another message from us,
- * so a paused process holds no lock.
- */
+/** A statement as its own transaction. The server commits it unasked, so a paused process holds no lock. */
 export function createRun(pool: Pool, retry: Retry): Run {
   return async <Row extends object>(one: Statement): Promise<Row[]> => {
     try {
@@ -209,44 +218,7 @@ export function createRun(pool: Pool, retry: Retry): Run {
   };
 }
 
-/** Lends a connection. Closes it when it comes back inside a transaction or without an answer; the server then rolls back. */
-export async function withClient<T>(pool: Pool, use: (client: PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  // A broken connection also rejects its statements. An error event without a listener would end the process.
-  client.on('error', ignore);
-  let isLost = false;
-  try {
-    return await use(client);
-  } catch (error) {
-    // After a missing answer the known transaction status is stale, and the next user of the connection would wait as long.
-    isLost = isUnanswered(error);
-    throw error;
-  } finally {
-    client.off('error', ignore);
-    client.release(isLost || client.getTransactionStatus() !== 'I');
-  }
-}
-
-/** Lends a connection of its own, whose statements have no time-out, and closes it. */
-export async function withOwnClient<T>(
-  url: string,
-  connectTimeoutMs: number,
-  use: (client: Client) => Promise<T>,
-): Promise<T> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
-  // A broken connection also rejects its statement, so the event needs no handling.
-  client.on('error', ignore);
-  try {
-    await client.connect();
-    return await use(client);
-  } catch (error) {
-    throw asLedgerError(error);
-  } finally {
-    await client.end();
-  }
-}
-
-/** Rolls back, unless the server does not answer; `withClient` then closes the connection. */
+/** A server that does not answer is not asked: `withClient` closes the connection. */
 async function rollback(client: PoolClient, why: unknown): Promise<void> {
   if (!isUnanswered(why)) await client.query(ROLLBACK).catch(() => {});
 }
@@ -254,13 +226,42 @@ async function rollback(client: PoolClient, why: unknown): Promise<void> {
 /** Rejects unless everything since BEGIN is on disk now. */
 export async function commit(client: PoolClient): Promise<void> {
   const { command } = await client.query(COMMIT);
-  // The answer to the COMMIT of a transaction that had failed before.
+  // Else it had failed before.
   if (command !== 'COMMIT') throw new LedgerDatabaseError('the transaction was undone', null);
 }
 
-function ignore(): void {}
+// --- Retries
 
-/** SQLSTATEs of PostgreSQL and CockroachDB for a conflict of transactions. Nothing of the transaction was done, and it may be tried again. */
+/** Hundreds of a queue's turns, and not too long for a waiting buyer. */
+const GIVE_UP_MS = 5000;
+const LONGEST_PAUSE_MS = 50;
+
+/** Runs a whole transaction, again while another one aborts it. */
+export type Retry = <T>(transaction: () => Promise<T>) => Promise<T>;
+
+/**
+ * Retries only what the database reported as aborted: after a lost connection or a COMMIT without an answer the outcome
+ * is unknown. Pauses are random and double each time, so that two transactions do not conflict again.
+ */
+export function createRetry(clock: Clock, onRetry: () => void = () => {}): Retry {
+  return async (transaction) => {
+    const giveUpAt = clock.nowMs() + GIVE_UP_MS;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await transaction();
+      } catch (error) {
+        if (!isConflict(error) || clock.nowMs() >= giveUpAt) throw error;
+        onRetry();
+        // At first without a pause: the other transaction has committed.
+        if (attempt > 0) await clock.sleep(Math.random() * Math.min(LONGEST_PAUSE_MS, 2 ** attempt));
+      }
+    }
+  };
+}
+
+// --- Failures
+
+/** SQLSTATEs of PostgreSQL and CockroachDB for a transaction that another one aborted. Nothing of it was done. */
 const CONFLICTS = new Set(['40001', '40P01', 'CR000']);
 
 /** A failure of the database, with its SQLSTATE or null. */
@@ -273,24 +274,23 @@ export class LedgerDatabaseError extends Error {
   }
 }
 
-/** Whether the database rolled back a transaction because of another one. */
 function isConflict(error: unknown): boolean {
   return codeOf(error) !== null && CONFLICTS.has(codeOf(error) ?? '');
 }
 
-/** Whether the statement itself caused the error (bad data, a violated constraint). */
+/** Whether the statement itself is at fault: bad data, a violated constraint. */
 export function isOwnFault(error: unknown): boolean {
   return /^2[23]/.test(codeOf(error) ?? '');
 }
 
-/** Error codes of the network and the client when no server has answered. */
+/** Of the network and the client, when no server has answered. */
 const NETWORK = /^(ECONN|EPIPE$|ETIMEDOUT$|EHOST|ENET|ENOTFOUND$|EAI_)/;
 const CLIENT = /timeout|^Connection terminated|^Client (has encountered a connection error|was closed)/;
-/** SQLSTATEs of a server that is unavailable for now: connections, resources, an operator, a disk, a read-only replica, a wait that took too long. */
+/** SQLSTATEs of a server that is away: connections, resources, an operator, a disk, a read-only replica, time-outs. */
 const SERVER = /^(08|53|57|58|25006$|25P0[34]$|55P03$|40001$|40P01$|CR000$)/;
 const RETRY_SECONDS = 5;
 
-/** Whether the outcome of a statement is unknown, because the server has not answered it. */
+/** Whether the outcome is unknown, because the server has not answered. */
 function isUnanswered(error: unknown): boolean {
   if (error instanceof DatabaseError || error instanceof LedgerDatabaseError || !(error instanceof Error)) return false;
   const { code } = error as { code?: unknown };
@@ -298,9 +298,9 @@ function isUnanswered(error: unknown): boolean {
 }
 
 /**
- * The failure as the rest of the service gets it. It is 503 `ledger_unavailable` when the database is away or too slow; the write may have been made
- * all the same, so a caller must not conclude that nothing was charged. Any other error is a bug and stays as it is. Neither contains the row that the
- * database repeats: logs write every field of an error, and a row holds a signature.
+ * The failure as the rest of the service gets it: 503 `ledger_unavailable` when the database is away or too slow,
+ * though the write may have been made; any other is a bug. Neither has the row that the database repeats: logs write
+ * all of an error, and a row holds a signature.
  */
 export function asLedgerError(error: unknown): Error {
   const cause = withoutRow(error);
@@ -310,7 +310,6 @@ export function asLedgerError(error: unknown): Error {
   return new AppError(503, 'ledger_unavailable', detail, { retryAfterSeconds: RETRY_SECONDS, cause });
 }
 
-/** The failure without the row that the database repeats in it. */
 function withoutRow(error: unknown): Error {
   if (error instanceof DatabaseError) return new LedgerDatabaseError(error.message, error.code ?? null);
   return error instanceof Error ? error : new Error(String(error));
@@ -318,7 +317,7 @@ function withoutRow(error: unknown): Error {
 
 const codeOf = (error: unknown): string | null => (error instanceof DatabaseError ? (error.code ?? null) : null);
 
-/** The place of a ledger for messages: host, port and database only, because a URL may hold a password. */
+/** A ledger's place for messages. A URL may hold a password. */
 export function ledgerPlace(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   return `${hostname}${port && `:${port}`}${pathname}`;

@@ -4,85 +4,39 @@ import { AppError } from '../../errors.ts';
 import { asFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 import { type LogSync, openLogSync } from './log-sync.ts';
 
-/** The most writes in one transaction, so that a burst does not block the event loop for long. */
+// One durable commit for many writes to SQLite, because the sync to disk is most of a write's cost.
+// 1. Writes wait for the end of their turn of the event loop, and for the sync of the batch before.
+// 2. They run in their order, in one immediate transaction. When one of them is at fault, all are rolled back and run
+//    again, each in a savepoint, so that only this one rejects. Savepoints cost a tenth of a write, so the first
+//    attempt has none. A write may run twice, and must have no other effect.
+// 3. Nothing resolves before the transaction is on disk. The sync comes after COMMIT (log-sync.ts). Until then reads
+//    see the batch, but no later write resolves: what was read can be relied on once a write after the read has
+//    resolved.
+// 4. When the disk is full, the database locked or closed, every write of the batch rejects, and none was made. When
+//    the sync fails they reject too, and may have been made.
+
+/** So that a burst does not block the event loop for long. */
 const MAX_BATCH = 256;
 
-/** How long a write that can wait waits for another one's transaction, in milliseconds. */
 const LONGEST_WAIT_MS = 100;
 
-/**
- * Runs a write in the next shared transaction, and resolves with its result once the transaction is on disk. A write that `canWait` begins no
- * transaction of its own: it joins the next one, and is made after LONGEST_WAIT_MS at the latest.
- */
+/** Resolves once the write is on disk. One that `canWait` joins the next transaction, for LONGEST_WAIT_MS at most. */
 export type GroupCommit = <T>(write: () => T, timing?: 'now' | 'canWait') => Promise<T>;
 
+// --- A batch
+
 interface Waiting {
-  /** Runs the write, with `apart` in its own savepoint. Throws when the whole transaction must be rolled back. */
+  /** With `apart` in its own savepoint. Throws when the whole transaction must be rolled back. */
   attempt(apart: boolean): void;
-  /** Settles the write's promise, after the commit. */
+  /** After the commit. */
   settle(): void;
   fail(error: unknown): void;
 }
 
-/** Called when a batch has failed. An error that a write itself has caused is no failure of its batch. */
+/** Called when a batch has failed, not for the fault of a write. */
 type OnFailure = (failure: Error) => void;
 
-/** The group commit of one connection. */
-interface Group {
-  readonly commit: GroupCommit;
-  readonly log: LogSync | null;
-  /** Why the last batch that failed did so, until a check finds that the disk is well again. */
-  failure: Error | null;
-}
-
-const ofDatabases = new WeakMap<Sqlite, Group>();
-
-/** The group commit of a connection. All stores on the connection share it, and so share transactions. */
-export function groupCommitOf(db: Sqlite): GroupCommit {
-  return groupOf(db).commit;
-}
-
-/** Resolves when a sync of the connection's log has failed, after which it takes no more writes; else never. */
-export function syncFailureOf(db: Sqlite): Promise<Error> {
-  return groupOf(db).log?.syncFailed ?? new Promise(() => {});
-}
-
-/**
- * Closes a connection after its earlier writes. When one of them fails, its own promise rejects. SQLite copies the log into the file then. Rejects, and
- * leaves the connection open, when a sync has failed before and still does.
- */
-export async function closeAfterWrites(db: Sqlite): Promise<void> {
-  const { commit, log } = groupOf(db);
-  await commit(() => {}).catch(() => {});
-  if (log?.hasFailed()) rewriteLog(db);
-  log?.close();
-  db.close();
-}
-
-/** The group commit of a connection with its log and its last failure. */
-export function groupOf(db: Sqlite): Group {
-  const known = ofDatabases.get(db);
-  if (known) return known;
-  const log = openLogSync(db);
-  const commit = createGroupCommit(db, log, (failure) => {
-    group.failure = failure;
-  });
-  const group: Group = { commit, log, failure: null };
-  ofDatabases.set(db, group);
-  return group;
-}
-
-/**
- * Lets concurrent writes share one durable transaction, because the sync to disk is most of a write's cost.
- * 1. Writes that arrive in one turn of the event loop wait for its end; those that arrive while the log of the last batch is synced form the next one.
- * 2. They run in the order of their arrival, in one immediate transaction. When one of them violates a constraint or throws, all are rolled back and
- *    run again, each in its own savepoint, so that only the faulty write rejects. Savepoints cost a tenth of a write, so the first attempt has none.
- *    A write may therefore run twice, and must have no other effect.
- * 3. Nothing resolves before the transaction is on disk. With a `log` the sync comes after COMMIT, outside of the event loop. Until then reads see the
- *    batch, but no write resolves that ran after it. So what was read can be relied on once a write that follows the read has resolved.
- * 4. When the disk is full, the database locked or closed, every write of the batch rejects, and none of them is in the database. When the sync fails,
- *    they reject too, and may be in the database.
- */
+/** With a `log` its sync is made outside of the event loop, else by COMMIT itself. */
 export function createGroupCommit(
   db: Sqlite,
   log: LogSync | null = null,
@@ -96,7 +50,6 @@ export function createGroupCommit(
   const alone = db.transaction((write: () => unknown) => write());
   const write = createBatchWrite(db);
 
-  /** Flushes at the end of this turn of the event loop, or once the batch before is on disk. */
   function flushSoon(): void {
     if (isDue) return;
     isDue = true;
@@ -145,7 +98,6 @@ function rejectAll(batch: readonly Waiting[], failure: Error): Error {
   return failure;
 }
 
-/** Returns a function that runs a batch in one immediate transaction, and once more with savepoints when one of its writes is at fault. */
 function createBatchWrite(db: Sqlite): (batch: readonly Waiting[]) => void {
   const together = db.transaction((batch: readonly Waiting[], apart: boolean) => {
     for (const one of batch) one.attempt(apart);
@@ -163,7 +115,6 @@ function createBatchWrite(db: Sqlite): (batch: readonly Waiting[]) => void {
 /** Runs a write in a savepoint of its own. */
 type Alone<T> = (write: () => T) => T;
 
-/** A write that waits for its batch, and what settles its promise. */
 function waitingWrite<T>(
   db: Sqlite,
   alone: Alone<T>,
@@ -174,7 +125,7 @@ function waitingWrite<T>(
   const attempt = (apart: boolean) => {
     try {
       const result = apart ? alone(write) : write();
-      // The savepoint's wrapper reports this error; here it only has to trigger the second attempt.
+      // The savepoint's wrapper reports this error at the second attempt.
       if (!apart && result instanceof Promise) throw new Error('a write that is not synchronous');
       settle = () => resolve(result);
     } catch (error) {
@@ -185,12 +136,59 @@ function waitingWrite<T>(
   return { attempt, settle: () => settle(), fail: reject };
 }
 
+// --- The group commit of a connection
+
+interface Group {
+  readonly commit: GroupCommit;
+  readonly log: LogSync | null;
+  /** Of the last batch, until a check finds that the disk is well again. */
+  failure: Error | null;
+}
+
+const ofDatabases = new WeakMap<Sqlite, Group>();
+
+export function groupOf(db: Sqlite): Group {
+  const known = ofDatabases.get(db);
+  if (known) return known;
+  const log = openLogSync(db);
+  const commit = createGroupCommit(db, log, (failure) => {
+    group.failure = failure;
+  });
+  const group: Group = { commit, log, failure: null };
+  ofDatabases.set(db, group);
+  return group;
+}
+
+/** All stores on a connection share its group commit, and so share transactions. */
+export function groupCommitOf(db: Sqlite): GroupCommit {
+  return groupOf(db).commit;
+}
+
+/** Resolves when a sync has failed, after which the connection takes no more writes; else never. */
+export function syncFailureOf(db: Sqlite): Promise<Error> {
+  return groupOf(db).log?.syncFailed ?? new Promise(() => {});
+}
+
+/**
+ * Closes a connection after its earlier writes, whatever their outcome. Rejects, and leaves it open, when a sync has
+ * failed before and the disk still does: SQLite would copy the log into the file.
+ */
+export async function closeAfterWrites(db: Sqlite): Promise<void> {
+  const { commit, log } = groupOf(db);
+  await commit(() => {}).catch(() => {});
+  if (log?.hasFailed()) rewriteLog(db);
+  log?.close();
+  db.close();
+}
+
+// --- A log that may be lost
+
 const CHUNK_BYTES = 2 ** 20;
 
 /**
- * Writes the log again, byte for byte, and syncs it. After a sync that has failed, the system may hold what is not on the disk and count it as written:
- * later syncs then succeed and do nothing. A checkpoint relies on them, and a power cut in the middle of it would leave a damaged file. What was written
- * anew is synced for certain. Holds the write lock meanwhile, so that no process appends. Throws when the disk still fails.
+ * Writes the log again, byte for byte, and syncs it. After a failed sync the system may count as written what is not on
+ * the disk: later syncs succeed and do nothing, and a power cut in a checkpoint would leave a damaged file. Holds the
+ * write lock, so that no process appends. Throws when the disk still fails.
  */
 export function rewriteLog(db: Database.Database): void {
   const path = `${db.name}-wal`;
@@ -214,17 +212,16 @@ export function rewriteLog(db: Database.Database): void {
   }
 }
 
+// --- Failures
+
 const RETRY_SECONDS = 5;
 
-/** Whether the write itself caused the error. Any other error of the database (full, locked, unreadable) concerns the whole transaction. */
+/** Any other error (full, locked, unreadable) concerns the whole transaction. */
 function isOwnFault(error: unknown): boolean {
   return !(error instanceof Database.SqliteError) || error.code.startsWith('SQLITE_CONSTRAINT');
 }
 
-/**
- * The failure of a write as the rest of the service gets it: 503 `ledger_unavailable` when the file cannot be written now, as PostgreSQL's stores say it.
- * The write may have been made all the same, so a caller must not conclude that nothing was charged. Any other error is a bug and stays as it is.
- */
+/** 503 `ledger_unavailable` when the file cannot be written now, though the write may have been made; else a bug. */
 function asLedgerError(error: unknown, path: string): Error {
   const cause = asFileError(error, path);
   if (!cause) return error instanceof Error ? error : new Error(String(error));

@@ -1,38 +1,36 @@
 import { closeSync, fdatasync, fstatSync, openSync } from 'node:fs';
 import { DatabaseFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 
+// A durable commit, split in two. With `synchronous=FULL` SQLite appends a transaction to the log and syncs that inside
+// of COMMIT, which blocks the event loop for 1.5 to 2.7 ms. Here COMMIT only appends, and a thread syncs the same file
+// by the same system call.
+// - The log is sequential, so a sync covers all earlier transactions. Other syncs (the log's header, checkpoints) stay
+//   SQLite's, and a transaction that is run elsewhere on the connection is synced by its own COMMIT.
+// - A failed sync is final: the system may have dropped what it could not write, and no later sync would report that.
+//   Until the service is started again, every commit throws. The database may hold the transactions whose sync has
+//   failed, as after a crash in the middle of a commit.
+// - The system reports a failed write to each file that was open then, and to none that is opened later. So the log is
+//   opened before the first sync: this process relies on what others have appended, and must learn when that was lost.
+
 /** SQLite's number for `synchronous=FULL`. */
 const FULL = 2;
 
-/** Syncs the write-ahead log of one connection outside of the event loop. */
 export interface LogSync {
-  /** Runs a transaction whose COMMIT appends to the log and does not wait for the disk. Throws what the transaction throws. */
+  /** Runs a transaction whose COMMIT appends to the log and does not wait for the disk. */
   commit(transaction: () => void): void;
-  /** Resolves once everything that was committed before the call is on disk. Rejects when this sync or an earlier one has failed. */
+  /** Once all that was committed before is on disk. Rejects when this sync or an earlier one has failed. */
   sync(): Promise<void>;
   /** The length of the log in bytes. SQLite does not shorten it. */
   bytes(): number;
-  /** Whether a sync has failed. */
   hasFailed(): boolean;
   /** Resolves with the error of the first sync that fails. */
   readonly syncFailed: Promise<Error>;
   close(): void;
 }
 
-/** Syncs an open file, as `fs.fdatasync` does. */
 type SyncFile = (file: number, done: (error: Error | null) => void) => void;
 
-/**
- * Splits a durable commit in two. With `synchronous=FULL` SQLite appends a transaction to the log and syncs the log inside of COMMIT, which blocks the
- * event loop for 1.5 to 2.7 ms. Here COMMIT only appends, and a thread syncs the same file by the same system call.
- * - The log is sequential, so a sync covers all earlier transactions too. All other syncs (the log's header, checkpoints) stay SQLite's.
- * - A transaction that is run elsewhere on the connection is still synced by its own COMMIT.
- * - A failed sync is final: the system may have dropped what it could not write, and no later sync would report that. Until the service is started
- *   again, every commit throws. The database may hold the transactions whose sync has failed, as after a crash in the middle of a commit.
- * - The system reports a failed write to each file that was open then, and to none that is opened later. So the log is opened here and not with the first
- *   sync: this process relies on what other processes of the service have appended before, and must learn when that was lost.
- * Null for a connection whose commits wait for no disk: in memory, or with another `synchronous` than FULL.
- */
+/** Null for a connection whose commits wait for no disk: in memory, or with another `synchronous` than FULL. */
 export function openLogSync(db: Sqlite, syncFile: SyncFile = fdatasync): LogSync | null {
   const isDurable = db.pragma('synchronous', { simple: true }) === FULL;
   if (!isDurable || db.pragma('journal_mode', { simple: true }) !== 'wal') return null;

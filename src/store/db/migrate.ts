@@ -105,8 +105,8 @@ interface MigrateOptions {
 
 /**
  * Applies the steps that this database lacks. Each is one transaction that begins with the version's own row: of
- * several instances that start at once, one inserts the row and the others wait for it. Throws for a database of a newer
- * program, because its rows may have a meaning that this program does not know, and for one of an older program than
+ * several instances that start at once, one inserts the row and the others wait for it. Throws for a database of a
+ * newer program, whose rows may have a meaning that this program does not know, and for one of an older program than
  * `OLDEST_BESIDE` while instances run on it.
  * The connection is one whose statements have no time-out, because an index on a large table may take long.
  */

@@ -9,6 +9,9 @@ import { stepsOf } from './migrate.ts';
 import type { Call, LedgerDatabase, Plan, Result, Step } from './port.ts';
 import { type Dialect, kept, type Rendered, render } from './sql.ts';
 
+// The ledger in an SQLite file, for one machine: opens it, runs steps and plans in transactions that they share
+// (group-commit.ts), prepares, binds and decodes, and checks whether the file can be written.
+
 /** The columns that hold money: bigint in the service, INTEGER or decimal TEXT here. PostgreSQL has a type for them. */
 export const MONEY = new Set(
   `amount price charged validAfter validBefore voucherMax balance totalClaimed claimed writtenOff withdrawAmount
@@ -32,6 +35,73 @@ export const SQLITE: Dialect = {
   },
 };
 
+// --- The file
+
+/**
+ * Opens the ledger, creating and migrating it as needed. Throws DatabaseFileError, with the path in its message, for a
+ * file that cannot be read or written, or is no database.
+ */
+export function openLedgerDatabase(file: string): Sqlite {
+  return openNamed(file, openFile);
+}
+
+function openFile(file: string): Sqlite {
+  mkdirSync(dirname(file), { recursive: true });
+  const db = new Database(file);
+  // Readers never wait for the writer, and a commit is one append.
+  db.pragma('journal_mode = WAL');
+  // WAL alone syncs at checkpoints only. Nothing can rebuild the ledger, and a lost row could charge a buyer twice.
+  db.pragma('synchronous = FULL');
+  // 16 MB of log. Under load the default would copy pages into the file after nearly every commit, and all would wait.
+  db.pragma('wal_autocheckpoint = 4000');
+  // A log that a long read let grow is cut back, because its length tells `pingWrites` that nothing is copied.
+  db.pragma('journal_size_limit = 33554432');
+  db.pragma('foreign_keys = ON');
+  // Another process (backup, tools) may hold the write lock for a moment.
+  db.pragma('busy_timeout = 5000');
+  // A deleted signature or reply must not stay in free pages.
+  db.pragma('secure_delete = ON');
+  // A killed process may have left transactions that no sync has reached, or that a failed one has lost: a power cut
+  // would take them back after they were answered from. A checkpoint waits for no other process.
+  rewriteLog(db);
+  db.pragma('wal_checkpoint(PASSIVE)');
+  migrate(db, stepsOf('sqlite'));
+  return db;
+}
+
+// --- Steps and plans
+
+const opened = new WeakMap<Sqlite, LedgerDatabase>();
+
+/** The ledger of a connection, which all stores on it share. */
+export function openSqliteDatabase(db: Sqlite): LedgerDatabase {
+  const known = opened.get(db) ?? createDatabase(db);
+  opened.set(db, known);
+  return known;
+}
+
+function createDatabase(db: Sqlite): LedgerDatabase {
+  const commit = groupCommitOf(db);
+  const { run, look } = createCalls(db);
+  const runStep = <T>({ calls, read }: Step<T>): T => read(calls.map((call) => run(call)));
+  return {
+    read: async (call) => run(call).rows,
+    look: async (plan) => look(plan),
+    write: (_, step, when) => commit(() => runStep(step), when),
+    share: (_, kind, item) => commit(() => runStep(kind.step([item]))[0] as never),
+    decide: (_, plan) => commit(() => drive(plan(), run)),
+  };
+}
+
+function drive<T>(plan: Plan<T>, run: (call: Call) => Result): T {
+  for (let next = plan.next(); ; ) {
+    if (next.done) return next.value;
+    next = plan.next(run(next.value));
+  }
+}
+
+// --- Calls
+
 interface Prepared {
   readonly first: Bound;
   readonly returnsRows: boolean;
@@ -46,31 +116,8 @@ interface Column {
 /** Takes a parameter's value from those of the call, or from the row of `done`. */
 type Taker = (values: Call['values'], row: readonly unknown[]) => unknown;
 interface Bound {
-  readonly statement: Statement;
+  readonly statement: Database.Statement<unknown[], unknown>;
   readonly takers: readonly Taker[];
-}
-
-const opened = new WeakMap<Sqlite, LedgerDatabase>();
-
-/** The ledger of a connection, which all stores on it share. */
-export function openSqliteDatabase(db: Sqlite): LedgerDatabase {
-  const known = opened.get(db) ?? createDatabase(db);
-  opened.set(db, known);
-  return known;
-}
-
-/** The ledger in a file. Concurrent steps share a durable transaction, whose sync a thread makes. */
-function createDatabase(db: Sqlite): LedgerDatabase {
-  const commit = groupCommitOf(db);
-  const { run, look } = createCalls(db);
-  const runStep = <T>({ calls, read }: Step<T>): T => read(calls.map((call) => run(call)));
-  return {
-    read: async (call) => run(call).rows,
-    look: async (plan) => look(plan),
-    write: (_, step, when) => commit(() => runStep(step), when),
-    share: (_, kind, item) => commit(() => runStep(kind.step([item]))[0] as never),
-    decide: (_, plan) => commit(() => drive(plan(), run)),
-  };
 }
 
 /** Runs calls on a connection, which may be read-only. Each is prepared once. */
@@ -101,7 +148,6 @@ export function createCalls(db: Sqlite) {
     return { rows: raw.map((row) => rowOf(columns, row) as Row), changes: raw.length };
   }
 
-  /** The rows of a call, one by one. */
   function* iterate<Row extends object>(call: Call<Row>): Generator<Row> {
     const { first, columns } = find(call);
     const raw = first.statement.iterate(valuesOf(first, call.values)) as IterableIterator<unknown[]>;
@@ -112,24 +158,8 @@ export function createCalls(db: Sqlite) {
   return { run, iterate, look: <T>(plan: () => Plan<T>) => look.deferred(plan) as T };
 }
 
-function drive<T>(plan: Plan<T>, run: (call: Call) => Result): T {
-  for (let next = plan.next(); ; ) {
-    if (next.done) return next.value;
-    next = plan.next(run(next.value));
-  }
-}
-
 /** Of one row, VALUES are inserted without the copy that SELECT makes. */
 const asValues = (text: string): string => text.replace(/\bSELECT ([^()]*?)\s+FROM\s+done$/, 'VALUES ($1)');
-
-function rowOf(columns: readonly Column[], raw: readonly unknown[]): object {
-  const row: Record<string, unknown> = {};
-  for (const { name, at, decode } of columns) {
-    const value = raw[at];
-    row[name] = decode && value !== null ? decode(value) : value;
-  }
-  return row;
-}
 
 function bound(db: Sqlite, { text, slots }: Rendered, done: readonly string[] = []): Bound {
   const takers = slots.map(({ name, at, column, done: of }): Taker => {
@@ -164,70 +194,31 @@ function boundValue(value: unknown): unknown {
   return typeof value === 'bigint' && BigInt.asIntN(64, value) !== value ? String(value) : value;
 }
 
+function rowOf(columns: readonly Column[], raw: readonly unknown[]): object {
+  const row: Record<string, unknown> = {};
+  for (const { name, at, decode } of columns) {
+    const value = raw[at];
+    row[name] = decode && value !== null ? decode(value) : value;
+  }
+  return row;
+}
+
 function decoderOf(name: string, isExact: boolean): ((value: unknown) => unknown) | null {
   if (MONEY.has(name)) return (value) => (typeof value === 'bigint' ? value : BigInt(value as string));
   if (FLAGS.has(name)) return (value) => Number(value) === 1;
   return isExact ? (value) => (typeof value === 'bigint' ? Number(value) : value) : null;
 }
 
-type Statement = Database.Statement<unknown[], unknown>;
+// --- Whether the file can be written
 
-/**
- * Opens the ledger, creating and migrating it as needed.
- * Nothing can rebuild the ledger, so an acknowledged write must survive a power cut: `synchronous=FULL`. What an earlier process has left in the log is
- * on disk when this returns. Throws DatabaseFileError, with the path in its message, for a file that cannot be read or written, or is no database.
- */
-export function openLedgerDatabase(file: string): Sqlite {
-  return openNamed(file, openFile);
-}
-
-function openFile(file: string): Sqlite {
-  mkdirSync(dirname(file), { recursive: true });
-  const db = new Database(file);
-  // Readers never wait for the writer, and a commit is one append.
-  db.pragma('journal_mode = WAL');
-  // WAL alone syncs at checkpoints only, and a lost reservation or intent could charge a buyer twice. The group commit syncs its own (log-sync.ts).
-  db.pragma('synchronous = FULL');
-  // 16 MB of log. Under load the default would copy the same pages into the file after nearly every commit, and all requests would wait.
-  db.pragma('wal_autocheckpoint = 4000');
-  // A log that a long read let grow is cut back. Its length is what shows that nothing is copied into the file (sqlite.ts).
-  db.pragma('journal_size_limit = 33554432');
-  db.pragma('foreign_keys = ON');
-  // Another process (backup, tools) may hold the write lock for a moment.
-  db.pragma('busy_timeout = 5000');
-  // A deleted signature or reply must not stay in free pages.
-  db.pragma('secure_delete = ON');
-  // A process that was killed may have left transactions in the log that no sync has reached, or that a failed sync has lost. Reads would see them, and a
-  // power cut would take them back after they were answered from. A checkpoint copies the log into the file and syncs that. It waits for no other process.
-  rewriteLog(db);
-  db.pragma('wal_checkpoint(PASSIVE)');
-  migrate(db, stepsOf('sqlite'));
-  return db;
-}
-
-/** Prepares each text once and caches it, so that a generated statement costs no more than a fixed one. */
-export function createStatements(db: Sqlite): (text: string) => Statement {
-  const prepared = new Map<string, Statement>();
-  return (text) => {
-    const known = prepared.get(text);
-    if (known) return known;
-    const statement = db.prepare<unknown[], unknown>(text);
-    prepared.set(text, statement);
-    return statement;
-  };
-}
-
-/** One `?` for each value, for an `IN (…)`. */
-export const marks = (values: readonly unknown[]): string => values.map(() => '?').join(', ');
-
-/** A log of more than so many times `wal_autocheckpoint` shows that a reader or the disk keeps it from being copied into the file. */
+/** A log of so many times `wal_autocheckpoint` shows that a reader or the disk keeps it from being copied. */
 const MOST_CHECKPOINTS = 4;
-/** Room that a ledger needs for a batch of sales, in bytes. A full disk still takes a write into the part of the log that is used again. */
+/** Room for a batch of sales. A full disk still takes writes into the part of the log that is used again. */
 const ROOM_BYTES = 2 ** 20;
 
 /**
- * Rejects while the ledger's log or file cannot be written, and says why. It writes only after a batch that has failed: a service that is not ready gets
- * no calls that would show that the disk is well again.
+ * Rejects while the log or the file cannot be written, and says why. Writes only after a batch that has failed: a
+ * service that is not ready gets no calls that would show that the disk is well again.
  */
 export async function pingWrites(db: Sqlite): Promise<void> {
   const group = groupOf(db);
@@ -238,7 +229,7 @@ export async function pingWrites(db: Sqlite): Promise<void> {
       await group.commit(() => db.pragma(`user_version = ${pragma(db, 'user_version')}`));
       group.failure = null;
     }
-    // SQLite copies the log into the file after a commit, and ignores a failure: the log then grows for ever, while every write succeeds.
+    // SQLite ignores it when the log cannot be copied into the file: the log then grows, while every write succeeds.
     const most = MOST_CHECKPOINTS * pragma(db, 'wal_autocheckpoint') * pragma(db, 'page_size');
     if (group.log && group.log.bytes() > most) db.pragma('wal_checkpoint(PASSIVE)');
   } catch (error) {
@@ -247,7 +238,7 @@ export async function pingWrites(db: Sqlite): Promise<void> {
   }
 }
 
-/** Writes a file and removes it. The bytes are random, because a file system may store zeros in no space. */
+/** The bytes are random, because a file system may store zeros in no space. */
 async function findRoom(path: string): Promise<void> {
   const file = await open(path, 'w', 0o600);
   try {
@@ -260,3 +251,18 @@ async function findRoom(path: string): Promise<void> {
 }
 
 const pragma = (db: Sqlite, name: string): number => Number(db.pragma(name, { simple: true }));
+
+// --- For the subjects that still have a text for each database
+
+export function createStatements(db: Sqlite): (text: string) => Database.Statement<unknown[], unknown> {
+  const prepared = new Map<string, Database.Statement<unknown[], unknown>>();
+  return (text) => {
+    const known = prepared.get(text);
+    if (known) return known;
+    const statement = db.prepare<unknown[], unknown>(text);
+    prepared.set(text, statement);
+    return statement;
+  };
+}
+
+export const marks = (values: readonly unknown[]): string => values.map(() => '?').join(', ');

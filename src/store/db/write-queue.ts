@@ -10,15 +10,24 @@ import {
   withClient,
 } from './connections.ts';
 
-/** The most writes in one transaction, so that waiting writes do not wait long. */
+// One durable transaction and one round trip to PostgreSQL for many writes, as group commit is on SQLite.
+// 1. Writes wait for the end of the event loop turn, or of the transaction before theirs. Neighbours of one kind become
+//    one statement, because that is most of a short write's cost.
+// 2. The transaction is sent whole, from BEGIN to COMMIT, so nothing waits for this process while a lock is held. First
+//    it takes the turn, a row, among the instances. Under READ COMMITTED each later statement sees all that earlier
+//    turns have committed, so a guard means what it means with one writer.
+// 3. A transaction that the database aborted is run again. One that violates a constraint is run in ever smaller parts,
+//    so that only the faulty write rejects.
+// 4. Nothing resolves before COMMIT was answered. When the connection is lost before, all writes reject, made or not.
+
+/** So that waiting writes do not wait long. */
 const MAX_BATCH = 128;
 
-// Not prepared: a pooler that has lost it would refuse BEGIN alone, and what follows would run outside of a transaction.
+// Not prepared: a pooler that has lost it would refuse BEGIN alone, and the rest would run outside of a transaction.
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 // An UPDATE and no lock alone: an older instance is SERIALIZABLE, and is aborted by a changed row only.
 const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
 
-/** What a statement changed or returned. */
 export type Answer = Pick<QueryResult, 'rows' | 'rowCount'>;
 
 /** Statements and how to read the write's result from theirs. A part that must be atomic is one statement. */
@@ -27,15 +36,13 @@ export interface Write<T> {
   read(results: readonly Answer[]): T;
 }
 
-/** Writes that can share one statement when they are neighbours. Each must have the result that it would have alone. */
+/** Writes that can share one statement when they are neighbours. Each must end as it would alone. */
 export interface SharedKind<Item, T> {
-  /** Whether `next` may join the statement of `items`. */
   admits(items: readonly Item[], next: Item): boolean;
-  /** One write for all items, which reads one result for each. */
+  /** Reads one result for each item. */
   write(items: readonly Item[]): Write<readonly T[]>;
 }
 
-/** The kind of a write that shares no statement. */
 const ALONE: SharedKind<Write<unknown>, unknown> = {
   admits: () => false,
   write: ([only]) => ({ statements: only?.statements ?? [], read: (results) => [only?.read(results)] }),
@@ -44,18 +51,16 @@ const ALONE: SharedKind<Write<unknown>, unknown> = {
 /** Runs writes in the order of the calls. Each resolves once it is on disk. */
 export interface WriteQueue {
   write<T>(write: Write<T>): Promise<T>;
-  /** Runs one write of a kind. */
   share<Item, T>(kind: SharedKind<Item, T>, item: Item): Promise<T>;
   /**
-   * Runs steps in a transaction of their own, for a write that decides between statements. They must be pure: they run
-   * again when another transaction aborts them. Later writes of this queue wait, those of other queues do not.
+   * Runs steps in a transaction of their own, and again when another one aborts them, so they must be pure. Later
+   * writes of this queue wait.
    */
   decide<T>(steps: (run: RunInTurn) => Promise<T>): Promise<T>;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
 }
 
-/** Runs one statement of the transaction that `decide` has begun. */
 export type RunInTurn = (statement: Statement) => Promise<Answer>;
 
 /** A write that may go together with others. */
@@ -77,24 +82,13 @@ type WaitingPlan = Planned & Ends;
 interface WriteQueueOptions {
   readonly pool: Pool;
   readonly retry: Retry;
-  /** Queues with the same turn, in all instances, write one after the other. A table is written under one turn only. */
+  /** Queues of one turn, in all instances, write one after the other. */
   readonly turn: string;
-  /** Called when a transaction has failed and will not be run again, also when its outcome is unknown. */
+  /** Called when a transaction has failed for good, also when its outcome is unknown. */
   readonly onFailure?: () => void;
 }
 
-/**
- * Lets concurrent writes share one durable transaction and one round trip, as group commit does on SQLite.
- * 1. Writes wait for the end of the event loop turn, or of the transaction before theirs. One transaction runs at a
- *    time. Neighbours of one kind become one statement, because a short write's cost is mostly that of its statement.
- * 2. The transaction is sent whole, from BEGIN to COMMIT, so nothing waits for this process while a lock is held. Its
- *    first statement takes the turn, a row, among the instances. Under READ COMMITTED each later statement sees all
- *    that earlier turns have committed, so a guard means what it means with one writer.
- * 3. A transaction that the database aborted is run again as a whole. One that violates a constraint is rolled back,
- *    and its writes run in ever smaller parts, so that only the faulty write rejects.
- * 4. Nothing resolves before COMMIT was answered. When the connection is lost before, all of its writes reject, and it
- *    is unknown whether they are in the database.
- */
+/** The queue of one turn, in this process. */
 export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: WriteQueueOptions): WriteQueue {
   let waiting: (WaitingWrite | WaitingPlan)[] = [];
   let running: Promise<void> | null = null;
@@ -202,9 +196,8 @@ function settle(steps: readonly Sent[], results: readonly Answer[]): void {
 }
 
 /**
- * Sends a transaction whole. After a failure the server ignores what follows, COMMIT included. Where BEGIN itself is
- * cut off, what follows runs one by one without the turn: each statement has its guard, and the caller is told that
- * the outcome is unknown.
+ * Sends a transaction whole. After a failure the server ignores the rest, COMMIT included. Where BEGIN itself is cut
+ * off, the rest runs without the turn: each statement has its guard, and the caller is told that nothing is known.
  */
 function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[]): Promise<Answer[]> {
   return withClient(pool, async (client) => {
