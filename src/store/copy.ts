@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
-import { Client, type ClientBase } from 'pg';
+import type { Client, ClientBase } from 'pg';
 import type { Sqlite } from '../lib/sqlite-file.ts';
-import { asLedgerError, ledgerPlace } from './db/connections.ts';
+import { ledgerPlace, withOwnClient } from './db/connections.ts';
 import { countLivingInstances, migratePostgres, newestVersion } from './db/migrate.ts';
 
 // Copies a ledger from a file into an empty database on PostgreSQL:
@@ -83,27 +83,22 @@ export interface CopiedTable {
  */
 export async function copyLedger(options: CopyOptions): Promise<readonly CopiedTable[]> {
   const { url, connectTimeoutMs, nowMs } = options;
+  const place = ledgerPlace(url);
   const source = new Database(options.source, { readonly: true, fileMustExist: true, timeout: 5000 });
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs, keepAlive: true });
-  // A broken connection also rejects its statement, so the event needs no handling.
-  client.on('error', () => {});
   try {
     source.exec('BEGIN');
     checkSource(source, options.source);
-    await client.connect();
-    await migratePostgres(client, { name: `the ledger ${ledgerPlace(url)}`, nowMs });
-    await begin(client);
-    await checkTarget(client, ledgerPlace(url));
-    const copied: CopiedTable[] = [];
-    for (const table of COPY_TABLES) copied.push(...(await copyTable(source, client, table, options.onProgress)));
-    await refuseLiving(client, ledgerPlace(url));
-    await finish(client, ledgerPlace(url));
-    return copied;
-  } catch (error) {
-    throw asLedgerError(error);
+    return await withOwnClient(url, connectTimeoutMs, async (client) => {
+      await migratePostgres(client, { name: `the ledger ${place}`, nowMs });
+      await begin(client);
+      await checkTarget(client, place);
+      const copied: CopiedTable[] = [];
+      for (const table of COPY_TABLES) copied.push(...(await copyTable(source, client, table, options.onProgress)));
+      await refuseLiving(client, place);
+      await finish(client, place);
+      return copied;
+    });
   } finally {
-    // The server rolls back an uncommitted transaction.
-    await client.end().catch(() => {});
     source.close();
   }
 }
