@@ -1,5 +1,5 @@
 import type { LedgerDatabase, Plan } from './db/port.ts';
-import { rowsOf, sql } from './db/sql.ts';
+import { first, rowsOf, sql } from './db/sql.ts';
 import type { ListingRow, MarketBounds, MarketChanges, MarketStore, StoredListing } from './ports/market.ts';
 
 // The market's listings and the calls that checked them. Third parties submit them once, and nothing can rebuild them.
@@ -66,7 +66,7 @@ const ADVANCE = sql<object, { revision: number }>(
 
 export function createMarketStore(db: LedgerDatabase): MarketStore {
   return {
-    find: async (place) => (await db.read(FIND({ place })))[0] ?? null,
+    find: (place) => first(db, FIND({ place })),
     put: (row, latencyMs, bounds) => db.decide('others', () => put(row, latencyMs, bounds)),
     changesSince: (since) => db.look(() => changesSince(since)),
     takeDue: (now, until, limit) => db.decide('others', () => takeDue(now, until, limit)),

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Call, LedgerDatabase, Plan, Turn } from './db/port.ts';
-import { sql } from './db/sql.ts';
+import type { LedgerDatabase, Plan } from './db/port.ts';
+import { first, make, sql } from './db/sql.ts';
 import {
   type CatalogueCopy,
   type CatalogueStore,
@@ -21,16 +21,6 @@ import {
 // What the service remembers beside payments: its keys, its self-tests, what the relayer spent, the third party's
 // catalogue, RPC providers that contradicted others, and transfers of the Gateway. Each write is on disk when it
 // resolves, and all instances see the same.
-
-/** Makes these statements, one after the other, and tells how many rows the last one changed. */
-function make(db: LedgerDatabase, turn: Turn, calls: readonly Call[]): Promise<number> {
-  return db.write(turn, { calls, read: (results) => results.at(-1)?.changes ?? 0 });
-}
-
-/** The first row of a read; null where there is none. */
-async function first<Row extends object>(db: LedgerDatabase, call: Call<Row>): Promise<Row | null> {
-  return (await db.read(call))[0] ?? null;
-}
 
 // --- Keys
 
