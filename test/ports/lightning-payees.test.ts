@@ -70,6 +70,15 @@ describeLedgers('the parts of the facilitator’s day', (adapter) => {
     }
   });
 
+  test('a client whose claim was refused is no second client, also in the batch of the other', async () => {
+    const [first = '', ...later] = EARLIER;
+    await claimFor('spent', 'another');
+    const batch = ['spent', 'fresh'].map((name) => claimFor(name, 'payee', { day: first }, `client of ${name}`));
+    expect(await Promise.all(batch)).toEqual(['duplicate', 'claimed']);
+    for (const day of later) await claimFor(day, 'payee', { day }, 'client of fresh');
+    expect(await claimFor('now', 'payee', { openCap: 0 })).toBe('open_cap');
+  });
+
   test('known payees have equal parts of their half, and may use the open half beyond', async () => {
     const caps = { dailyCap: 12, openCap: 6 };
     for (const payee of ['a', 'b', 'c']) await makeKnown(payee);
