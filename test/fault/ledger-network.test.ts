@@ -226,8 +226,7 @@ describePostgres('the network between one of two instances and the ledger', () =
     test('of a claim: it is not reported as claimed, and was made once', async () => {
       const [proof, ends] = await untilLost(
         async () => proofNow(),
-        // In hex, the form of array values on the wire.
-        ({ paymentHash }) => paymentHash,
+        ({ paymentHash }) => Buffer.from(paymentHash, 'hex'),
         (one) => settleOver(troubled(), [one], 1),
       );
       expect(ends).toEqual(['replay_store_unavailable']);

@@ -5,6 +5,7 @@ import { createRetry, fixed, ledgerPlace, openPools, type Pools, withOwnClient }
 import { migratePostgres } from '../db/migrate.ts';
 import { openPostgresDatabase } from '../db/postgres.ts';
 import { createWriteQueue } from '../db/write-queue.ts';
+import { createLightningStore } from '../lightning.ts';
 import { createMarketStore } from '../market.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
@@ -19,7 +20,6 @@ import { createWaitingBytes } from '../waiting-bytes.ts';
 
 import { createChannelStore } from './channel-store.ts';
 import { createLedgerStore } from './ledger-store.ts';
-import { createLightningStore } from './lightning-store.ts';
 import { createSettledReads } from './settled-reads.ts';
 
 const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
@@ -79,7 +79,7 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   return {
     payments: createLedgerStore({ pools, queue: queues.payments, waiting, close, ping }),
     channels: createChannelStore({ pools, queue: queues.payments, waiting }),
-    lightning: createLightningStore({ pools, queue: queues.lightning, ping }),
+    lightning: createLightningStore(ledger, ping),
     transfers: createGatewayTransfers(ledger),
     spending: createRelayerSpending(ledger),
     selfTests: createSelfTests(ledger),

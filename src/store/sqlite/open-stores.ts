@@ -2,6 +2,7 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { createBookStore } from '../books.ts';
 import { syncFailureOf } from '../db/group-commit.ts';
 import { openLedgerDatabase, openSqliteDatabase } from '../db/sqlite.ts';
+import { createLightningStore } from '../lightning.ts';
 import { createMarketStore } from '../market.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
@@ -16,7 +17,6 @@ import { createWaitingBytes } from '../waiting-bytes.ts';
 
 import { createChannelStore } from './channel-store.ts';
 import { createLedgerStore } from './ledger-store.ts';
-import { createLightningStore } from './lightning-store.ts';
 import { createSettledReads } from './settled-reads.ts';
 
 /** Opens the ledger in a file, creating and migrating it as needed: the default, for one machine. */
@@ -32,7 +32,7 @@ export function createSqliteStores(db: Sqlite): LedgerStores {
   return {
     payments,
     channels: createChannelStore(db, waiting),
-    lightning: createLightningStore(db),
+    lightning: createLightningStore(ledger, payments.ping),
     transfers: createGatewayTransfers(ledger),
     spending: createRelayerSpending(ledger),
     selfTests: createSelfTests(ledger),

@@ -11,17 +11,16 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
   },
   {
     name: 'a claim is not for once',
-    file: 'src/store/sqlite/lightning-claims.ts',
-    find: "if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : 'duplicate';",
-    replace:
-      "if (find.get(claim)) return grant && takeOver.run(row).changes === 1 ? 'claimed' : grant ? 'duplicate' : 'claimed';",
+    file: 'src/store/lightning-claims.ts',
+    find: "(part === 'known' || part === 'open' ? 'claimed' : part)",
+    replace: "(part === 'known' || part === 'open' || part === 'duplicate' ? 'claimed' : part)",
     breaks: ['no payment is sold twice'],
   },
   {
     name: 'a facilitator’s claim may be taken over',
-    file: 'src/store/sqlite/lightning-claims.ts',
-    find: 'AND request_hash IS NULL AND pay_to <> @payTo`;',
-    replace: 'AND request_hash IS NULL`;',
+    file: 'src/store/lightning-claims.ts',
+    find: ' AND lightning_claims.request_hash IS NULL\n     AND lightning_claims.pay_to <> excluded.pay_to`);',
+    replace: ' AND lightning_claims.request_hash IS NULL`);',
     breaks: ['no payment is sold twice'],
   },
   {

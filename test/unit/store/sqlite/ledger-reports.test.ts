@@ -10,10 +10,9 @@ import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerReports } from '../../../../src/store/reports.ts';
 import { createChannelStore } from '../../../../src/store/sqlite/channel-store.ts';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { gathered } from '../../../support/gathered.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../../support/ledger/channel-rows.ts';
-import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../../support/ledger/ledger-rows.ts';
 
 const START = 1_800_000_000_000;
@@ -53,7 +52,7 @@ async function pay(
 }
 
 async function claim(amountMsat: bigint, own: boolean) {
-  const store = createLightningStore(db);
+  const store = storesOf(db).lightning;
   const key = { network: 'lnbtc:000000000019d6689c085ae165831e93', paymentHash: randomBytes(32) };
   const grant = own
     ? { requestHash: randomBytes(32), redeemUntil: now + 1000, route: '/v1/lightning/fees/forecast', protocol: 'x402' }

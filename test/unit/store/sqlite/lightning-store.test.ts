@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import type { LightningStore } from '../../../../src/store/ports/lightning.ts';
-import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
-import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import {
   accountedOf,
   grantOf,
@@ -25,7 +24,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'lightning-store-'));
   file = join(folder, 'ledger.db');
   db = openTestLedger(file);
-  store = createLightningStore(db);
+  store = storesOf(db).lightning;
 });
 afterEach(() => {
   db.close();
@@ -37,7 +36,7 @@ const body = (text: string): Buffer => Buffer.from(text);
 describe('claims', () => {
   test('resolve when another connection can read them, not before', async () => {
     const other = openTestLedger(join(folder, 'ledger.db'));
-    const reader = createLightningStore(other);
+    const reader = storesOf(other).lightning;
     const pending = store.claim(grantOf('a'));
     expect(await reader.findClaim(keyOf('a'))).toBeNull();
     await pending;

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { createLightningStore } from '../../../../src/store/sqlite/lightning-store.ts';
 import { createSettledReads } from '../../../../src/store/sqlite/settled-reads.ts';
-import { openMemoryLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openMemoryLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { reservation } from '../../../support/ledger/ledger-rows.ts';
 import { grantOf } from '../../../support/lightning/lightning-rows.ts';
 
@@ -26,7 +25,7 @@ test('the beginning of a span counts, its end does not', async () => {
 
 test('sums are exact beyond what a float holds', async () => {
   const db = openMemoryLedger();
-  const claims = createLightningStore(db);
+  const claims = storesOf(db).lightning;
   const amountMsat = 2n ** 53n + 1n;
   for (const name of ['a', 'b']) await claims.claim(grantOf(name, { amountMsat, claimedAt: AT }));
   const [sum] = await createSettledReads(db).settledBetween(AT, AT + 1);
