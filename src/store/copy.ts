@@ -179,13 +179,8 @@ async function copyTable(
 
 interface CopyColumn {
   readonly name: string;
-  /** The expression that reads it from SQLite. */
-  readonly source: string;
   readonly type: ColumnType;
 }
-
-/** What PostgreSQL alone has, as SQLite says it: a payment's place, which is the order of reservation. */
-const DERIVED: Record<string, string> = { 'usdc_payments.place': 'rowid' };
 
 /** The columns of a table, which must be the same in the source and the target. */
 async function readColumns(source: Sqlite, target: ClientBase, table: string): Promise<readonly CopyColumn[]> {
@@ -195,14 +190,13 @@ async function readColumns(source: Sqlite, target: ClientBase, table: string): P
     [table],
   );
   const here = source.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table);
-  const columns = rows.map(({ name, type }) => ({ name, type, source: DERIVED[`${table}.${name}`] ?? `"${name}"` }));
-  const common = columns.filter(({ name }) => DERIVED[`${table}.${name}`] === undefined).map(({ name }) => name);
-  if ([...common].sort().join() !== [...here].sort().join())
+  const there = rows.map(({ name }) => name);
+  if ([...there].sort().join() !== [...here].sort().join())
     throw new Error(`${table} has other columns in the target than in the source`);
-  return columns.map(({ name, type, source: from }) => {
+  return rows.map(({ name, type }) => {
     const known = TYPES.find((one) => one === type);
     if (!known) throw new Error(`${table}.${name} is of a type that is not copied: ${type}`);
-    return { name, type: known, source: from };
+    return { name, type: known };
   });
 }
 
@@ -213,7 +207,7 @@ function insertInto(table: string, columns: readonly CopyColumn[]): string {
 }
 
 function* chunksOf(source: Sqlite, table: string, columns: readonly CopyColumn[]): Generator<SourceValue[][]> {
-  const sql = `SELECT ${columns.map((column) => column.source).join(', ')} FROM ${table}`;
+  const sql = `SELECT ${columns.map(({ name }) => `"${name}"`).join(', ')} FROM ${table}`;
   let chunk: SourceValue[][] = [];
   let bytes = 0;
   for (const row of source.prepare<[], SourceValue[]>(sql).raw().safeIntegers().iterate()) {

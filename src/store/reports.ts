@@ -6,7 +6,7 @@ import type { Call, Plan } from './db/port.ts';
 import { createLook, LOOK, statementOf } from './db/postgres.ts';
 import { rowsOf, sql } from './db/sql.ts';
 import { createCalls } from './db/sqlite.ts';
-import { EARNED, OPEN } from './payment-columns.ts';
+import { EARNED, OPEN } from './payments.ts';
 import {
   CLAIM_STATES,
   type Income,

@@ -51,7 +51,7 @@ describePostgres('the schema of PostgreSQL', () => {
     await Promise.all(opened.map((one) => one.close()));
   });
 
-  test('has the tables and columns that SQLite has, and of a payment its place', async () => {
+  test('has the tables and columns that SQLite has', async () => {
     await (await open()).close();
     const theirs = await column(
       "SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1",
@@ -67,7 +67,7 @@ describePostgres('the schema of PostgreSQL', () => {
     expect(ours.filter((one) => !theirs.includes(one))).toEqual([]);
     const tables = new Set(ours.map((one) => String(one).split('.')[0]));
     const more = theirs.filter((one) => !ours.includes(one) && tables.has(String(one).split('.')[0]));
-    expect(more).toEqual(['usdc_payments.place']);
+    expect(more).toEqual([]);
   });
 
   test('of a newer program is refused and not changed', async () => {

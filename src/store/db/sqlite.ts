@@ -18,7 +18,7 @@ export const MONEY = new Set(
    refundNonce amountMsat wei failedWei gas sum`.split(/\s+/),
 );
 /** The columns that hold flags: INTEGER here, 0 or 1. */
-export const FLAGS = new Set(['payerHasCode', 'settled', 'ok', 'notCharged', 'isMade', 'isSpent', 'isFull', 'isOpen']);
+export const FLAGS = new Set('payerHasCode ok notCharged isMade isSpent isFull isOpen isConfirmed'.split(' '));
 
 export const SQLITE: Dialect = {
   parameter: () => '?',
@@ -251,18 +251,3 @@ async function findRoom(path: string): Promise<void> {
 }
 
 const pragma = (db: Sqlite, name: string): number => Number(db.pragma(name, { simple: true }));
-
-// --- For the subjects that still have a text for each database
-
-export function createStatements(db: Sqlite): (text: string) => Database.Statement<unknown[], unknown> {
-  const prepared = new Map<string, Database.Statement<unknown[], unknown>>();
-  return (text) => {
-    const known = prepared.get(text);
-    if (known) return known;
-    const statement = db.prepare<unknown[], unknown>(text);
-    prepared.set(text, statement);
-    return statement;
-  };
-}
-
-export const marks = (values: readonly unknown[]): string => values.map(() => '?').join(', ');

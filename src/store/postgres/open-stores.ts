@@ -1,12 +1,14 @@
 import type { Clock } from '../../lib/clock.ts';
 import { inTime } from '../../lib/tasks.ts';
 import { createBookStore } from '../books.ts';
+import { createChannelStore } from '../channels.ts';
 import { createRetry, fixed, ledgerPlace, openPools, type Pools, withOwnClient } from '../db/connections.ts';
 import { migratePostgres } from '../db/migrate.ts';
 import { openPostgresDatabase } from '../db/postgres.ts';
 import { createWriteQueue } from '../db/write-queue.ts';
 import { createLightningStore } from '../lightning.ts';
 import { createMarketStore } from '../market.ts';
+import { createLedgerStore, createSettledReads, createWaitingBytes } from '../payments.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
   createCatalogueCopy,
@@ -16,11 +18,6 @@ import {
   createSelfTests,
   createServiceKeys,
 } from '../service-records.ts';
-import { createWaitingBytes } from '../waiting-bytes.ts';
-
-import { createChannelStore } from './channel-store.ts';
-import { createLedgerStore } from './ledger-store.ts';
-import { createSettledReads } from './settled-reads.ts';
 
 const ANY_PAYMENT = fixed('SELECT id FROM usdc_payments LIMIT 1');
 const READ_ONLY = fixed('SHOW transaction_read_only');
@@ -77,15 +74,15 @@ export async function openPostgresStores(options: PostgresStoresOptions): Promis
   };
 
   return {
-    payments: createLedgerStore({ pools, queue: queues.payments, waiting, close, ping }),
-    channels: createChannelStore({ pools, queue: queues.payments, waiting }),
+    payments: createLedgerStore(ledger, waiting, { ping, close }),
+    channels: createChannelStore(ledger, waiting),
     lightning: createLightningStore(ledger, ping),
     transfers: createGatewayTransfers(ledger),
     spending: createRelayerSpending(ledger),
     selfTests: createSelfTests(ledger),
     market: createMarketStore(ledger),
     catalogue: createCatalogueCopy(ledger),
-    settled: createSettledReads(pools),
+    settled: createSettledReads(ledger),
     keys: createServiceKeys(ledger),
     providers: createProviderNotes(ledger),
     books: createBookStore(ledger),

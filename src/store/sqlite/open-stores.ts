@@ -1,9 +1,11 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { createBookStore } from '../books.ts';
-import { syncFailureOf } from '../db/group-commit.ts';
-import { openLedgerDatabase, openSqliteDatabase } from '../db/sqlite.ts';
+import { createChannelStore } from '../channels.ts';
+import { closeAfterWrites, syncFailureOf } from '../db/group-commit.ts';
+import { openLedgerDatabase, openSqliteDatabase, pingWrites } from '../db/sqlite.ts';
 import { createLightningStore } from '../lightning.ts';
 import { createMarketStore } from '../market.ts';
+import { createLedgerStore, createSettledReads, createWaitingBytes } from '../payments.ts';
 import type { LedgerStores } from '../ports/stores.ts';
 import {
   createCatalogueCopy,
@@ -13,11 +15,6 @@ import {
   createSelfTests,
   createServiceKeys,
 } from '../service-records.ts';
-import { createWaitingBytes } from '../waiting-bytes.ts';
-
-import { createChannelStore } from './channel-store.ts';
-import { createLedgerStore } from './ledger-store.ts';
-import { createSettledReads } from './settled-reads.ts';
 
 /** Opens the ledger in a file, creating and migrating it as needed: the default, for one machine. */
 export function openSqliteStores(file: string): LedgerStores {
@@ -27,23 +24,28 @@ export function openSqliteStores(file: string): LedgerStores {
 /** The stores of an open ledger. Closing them closes the database. */
 export function createSqliteStores(db: Sqlite): LedgerStores {
   const waiting = createWaitingBytes();
-  const payments = createLedgerStore(db, waiting);
   const ledger = openSqliteDatabase(db);
+  const anyPayment = db.prepare('SELECT id FROM usdc_payments LIMIT 1');
+  const ping = async () => {
+    anyPayment.get();
+    await pingWrites(db);
+  };
+  const close = () => closeAfterWrites(db);
   return {
-    payments,
-    channels: createChannelStore(db, waiting),
-    lightning: createLightningStore(ledger, payments.ping),
+    payments: createLedgerStore(ledger, waiting, { ping, close }),
+    channels: createChannelStore(ledger, waiting),
+    lightning: createLightningStore(ledger, ping),
     transfers: createGatewayTransfers(ledger),
     spending: createRelayerSpending(ledger),
     selfTests: createSelfTests(ledger),
     market: createMarketStore(ledger),
     catalogue: createCatalogueCopy(ledger),
-    settled: createSettledReads(db),
+    settled: createSettledReads(ledger),
     keys: createServiceKeys(ledger),
     providers: createProviderNotes(ledger),
     books: createBookStore(ledger),
-    ping: payments.ping,
+    ping,
     syncFailed: syncFailureOf(db),
-    close: payments.close,
+    close,
   };
 }

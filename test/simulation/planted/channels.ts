@@ -1,6 +1,6 @@
 import type { Plant } from './plant.ts';
 
-const CHARGES = 'src/store/sqlite/channel-writes.ts';
+const CHARGES = 'src/store/channels.ts';
 const JUDGEMENT = 'src/payment/channels/voucher-sale.ts';
 const RULES = 'src/payment/channels/voucher-sale.ts';
 const LIMITS = 'src/payment/channels/refund.ts';
@@ -9,8 +9,8 @@ const PLANTS: readonly Plant[] = [
   {
     name: 'a charge is not compared with the charges before it',
     file: CHARGES,
-    find: 'WHERE id = @channelId AND charged = @voucherMax - @price AND',
-    replace: 'WHERE id = @channelId AND',
+    find: 'WHERE channels.id = @channelId::bytea AND charged = @voucherMax::numeric - @price::numeric\n',
+    replace: 'WHERE channels.id = @channelId::bytea\n',
     breaks: ['a charge is never lost', 'a channel adds up'],
   },
   {
@@ -18,7 +18,13 @@ const PLANTS: readonly Plant[] = [
     file: RULES,
     find: 'if (max !== charged + price) return',
     replace: 'if (max < charged + price) return',
-    and: [{ file: CHARGES, find: 'charged = @voucherMax - @price', replace: 'charged <= @voucherMax - @price' }],
+    and: [
+      {
+        file: CHARGES,
+        find: 'charged = @voucherMax::numeric - @price::numeric',
+        replace: 'charged <= @voucherMax::numeric - @price::numeric',
+      },
+    ],
     breaks: ['a channel adds up'],
   },
   {
@@ -29,8 +35,8 @@ const PLANTS: readonly Plant[] = [
     and: [
       {
         file: CHARGES,
-        find: '@voucherMax <= balance - withdraw_amount',
-        replace: '@voucherMax <= balance',
+        find: '@voucherMax::numeric <= balance - withdraw_amount',
+        replace: '@voucherMax::numeric <= balance',
       },
     ],
     breaks: ['no answer without its full price', 'the escrow covers what is charged'],
@@ -38,8 +44,8 @@ const PLANTS: readonly Plant[] = [
   {
     name: 'the answer of a voucher is not kept',
     file: CHARGES,
-    find: '      sql(KEEP_REPLY).run(sale.id, reply, keepUntil);\n',
-    replace: '      if (reply.length === 0) sql(KEEP_REPLY).run(sale.id, reply, keepUntil);\n',
+    find: 'SELECT done.id, @body::bytea, @keepUntil::bigint FROM done`',
+    replace: 'SELECT done.id, @body::bytea, @keepUntil::bigint FROM done WHERE length(@body::bytea) = 0`',
     breaks: ['who paid is served'],
   },
   {
@@ -51,16 +57,16 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'a deposit counts twice',
-    file: 'src/store/sqlite/ledger-moves.ts',
-    find: 'CASE WHEN state_block < sale.block THEN sale.amount ELSE 0 END',
-    replace: 'sale.amount',
+    file: 'src/store/payments.ts',
+    find: 'CASE WHEN state_block < done.block THEN done.amount ELSE 0 END',
+    replace: 'done.amount',
     breaks: ['no deposit is made twice', 'no answer without its full price', 'the escrow covers what is charged'],
   },
   {
     name: 'a call is charged above the ceiling that its payer signed',
     file: CHARGES,
-    find: 'UPDATE channels SET charged = @voucherMax, signature',
-    replace: 'UPDATE channels SET charged = @voucherMax + 1, signature',
+    find: 'SET charged = @voucherMax::numeric, signature',
+    replace: 'SET charged = @voucherMax::numeric + 1, signature',
     breaks: ['no charge above its ceiling'],
   },
   {

@@ -4,16 +4,16 @@ import type { Plant } from './plant.ts';
 export const LEDGER_PLANTS: readonly Plant[] = [
   {
     name: 'redelivered without end',
-    file: 'src/store/sqlite/ledger-writes.ts',
-    find: "state = 'settled' AND deliveries < ?",
-    replace: "state = 'settled' AND deliveries < 1000 + ?",
+    file: 'src/store/payments.ts',
+    find: "state = 'settled' AND deliveries < @max",
+    replace: "state = 'settled' AND deliveries < 1000 + @max",
     breaks: ['no payment is sold twice'],
   },
   {
     name: 'replies go too early',
-    file: 'src/store/sqlite/ledger-writes.ts',
-    find: "'DELETE FROM usdc_replies WHERE keep_until <= ?'",
-    replace: "'DELETE FROM usdc_replies WHERE keep_until - 890000 <= ?'",
+    file: 'src/store/payments.ts',
+    find: 'WHERE keep_until <= @now ORDER BY',
+    replace: 'WHERE keep_until - 890000 <= @now ORDER BY',
     breaks: ['who paid is served'],
   },
   {
@@ -32,9 +32,9 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   },
   {
     name: 'what was noted is forgotten at a start',
-    file: 'src/store/sqlite/ledger-writes.ts',
-    find: 'const where = `WHERE id = ? AND state IN (${marks(from)}) AND transaction_hash IS NULL`;',
-    replace: 'const where = `WHERE id = ? AND state IN (${marks(from)})`;',
+    file: 'src/store/payments.ts',
+    find: "'id = @id AND state IN @from AND transaction_hash IS NULL'",
+    replace: "'id = @id AND state IN @from'",
     breaks: ['the ledger equals the chain', 'what failed cost nothing', 'charged said the truth', 'who paid is served'],
   },
   {

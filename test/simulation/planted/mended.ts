@@ -14,9 +14,9 @@ export const MENDED_PLANTS: readonly Plant[] = [
         replace: '',
       },
       {
-        file: 'src/store/sqlite/ledger-writes.ts',
-        find: ' AND authorization_hash = @authorizationHash`;',
-        replace: '`;',
+        file: 'src/store/payments.ts',
+        find: '\n     AND usdc_payments.authorization_hash = excluded.authorization_hash`',
+        replace: '`',
       },
       {
         file: 'src/payment/receipt.ts',

@@ -6,7 +6,6 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate } from '../../../../src/lib/sqlite-file.ts';
 import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
-import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 
@@ -43,7 +42,7 @@ test('a ledger from before authorizations were hashed keeps its payments, has nu
   before.close();
 
   const db = openLedgerDatabase(file);
-  const store = createLedgerStore(db);
+  const store = storesOf(db).payments;
   const unknown = { authorizationHash: null, price: null, charged: null, payerHasCode: null };
   expect(await store.get('paid')).toMatchObject({ state: 'settled', amount: 1000n, ...unknown });
   expect(await storesOf(db).spending.spentOn('2026-11-21')).toEqual({
@@ -66,7 +65,7 @@ test.each([
   ['a third answer whether there is code', 'payer_has_code = 2'],
 ])('no row holds %s', async (_, change) => {
   const db = openLedgerDatabase(join(folder, 'ledger.db'));
-  const store = createLedgerStore(db);
+  const store = storesOf(db).payments;
   await store.reserve(reservation('a', 'a'), 0, null);
   expect(() => db.exec(`UPDATE usdc_payments SET ${change}`)).toThrow(/CHECK/);
   db.exec('UPDATE usdc_payments SET price = 1, charged = 0, payer_has_code = 1, authorization_hash = zeroblob(32)');

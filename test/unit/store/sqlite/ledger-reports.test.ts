@@ -8,8 +8,6 @@ import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { createLedger } from '../../../../src/payment/ledger.ts';
 import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerReports } from '../../../../src/store/reports.ts';
-import { createChannelStore } from '../../../../src/store/sqlite/channel-store.ts';
-import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { gathered } from '../../../support/gathered.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../../support/ledger/channel-rows.ts';
 import { openTestLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
@@ -34,7 +32,7 @@ afterEach(() => {
 const openLedger = () => {
   const clock = { nowMs: () => now, sleep: async () => {} };
   const limits = { storeBytes: 1_000_000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
-  return createLedger({ store: createLedgerStore(db), clock, bootId: 'boot', ...limits });
+  return createLedger({ store: storesOf(db).payments, clock, bootId: 'boot', ...limits });
 };
 
 /** A payment in a state; returns its id. */
@@ -132,7 +130,7 @@ test('a ledger from before routes were stored is reported without them', async (
 });
 
 test('a sale in a channel is reported with what was charged, and a voucher by its nonce, because it has no transaction', async () => {
-  const [payments, channels] = [createLedgerStore(db), createChannelStore(db)];
+  const [payments, channels] = [storesOf(db).payments, storesOf(db).channels];
   await channels.note(channelTerms('a'), channelState(), START);
   await payments.reserve(depositSale('d', 'a', 100n), 0, null);
   await payments.move('d', ['reserved'], 'settled', { endedAt: START, block: 7, transaction: Buffer.alloc(32, 0xab) });

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { IS_TO_READ } from '../../../../src/store/channel-columns.ts';
+import { IS_TO_READ } from '../../../../src/store/channels.ts';
 import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
+import { OPEN } from '../../../../src/store/payments.ts';
 import type { LedgerStore } from '../../../../src/store/ports/payments.ts';
-import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openTestLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../support/ledger/ledger-rows.ts';
 
 let folder: string;
@@ -23,7 +23,7 @@ beforeEach(() => {
   db = openTestLedger(file);
   db.pragma('busy_timeout = 0');
   other = new Database(file);
-  store = createLedgerStore(db);
+  store = storesOf(db).payments;
 });
 afterEach(() => {
   db.close();
@@ -89,6 +89,12 @@ describe('the account of kept bytes', () => {
   });
 });
 
+test('the payments of a payer that were reserved before one are found by an index, whatever has ended', () => {
+  const text = `EXPLAIN QUERY PLAN SELECT sum(amount) FROM usdc_payments
+    WHERE network = ? AND contract IN (?) AND payer = ? AND id <> ? AND state IN ${OPEN} AND place < ?`;
+  expect(JSON.stringify(db.prepare(text).all('', '', '', '', 1))).toContain('usdc_payments_open');
+});
+
 test('channels that the leader is to read are found by an index', () => {
   const plan = db
     .prepare(`EXPLAIN QUERY PLAN SELECT * FROM channels WHERE network = 'n' AND id > x'' AND ${IS_TO_READ} ORDER BY id`)
@@ -126,7 +132,7 @@ describe('an identifier', () => {
     const opened = openLedgerDatabase(old);
     const kept = opened.prepare('SELECT id FROM usdc_payments WHERE identifier_hash IS NOT NULL ORDER BY id').pluck();
     expect(kept.all()).toEqual(['p2', 'p3']);
-    expect((await createLedgerStore(opened).findByIdentifier(identifierHash))?.id).toBe('p2');
+    expect((await storesOf(opened).payments.findByIdentifier(identifierHash))?.id).toBe('p2');
     opened.close();
   });
 });

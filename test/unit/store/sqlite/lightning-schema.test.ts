@@ -7,7 +7,6 @@ import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { stepsOf } from '../../../../src/store/db/migrate.ts';
 import { allTexts, render } from '../../../../src/store/db/sql.ts';
 import { openLedgerDatabase, SQLITE } from '../../../../src/store/db/sqlite.ts';
-import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
 import { storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import {
   accountedOf,
@@ -45,7 +44,7 @@ test('a ledger from before Lightning keeps its payments and can claim', async ()
     .run(key);
   before.close();
   const db = openLedgerDatabase(file);
-  expect(await createLedgerStore(db).find(key)).toMatchObject({ id: 'one', state: 'settled', amount: 1000n });
+  expect(await storesOf(db).payments.find(key)).toMatchObject({ id: 'one', state: 'settled', amount: 1000n });
   expect(await storesOf(db).lightning.claim(grantOf('a'))).toBe('claimed');
   db.close();
 });

@@ -1,6 +1,4 @@
 import { expect, test } from 'vitest';
-import { createLedgerStore } from '../../../../src/store/sqlite/ledger-store.ts';
-import { createSettledReads } from '../../../../src/store/sqlite/settled-reads.ts';
 import { openMemoryLedger, storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import { reservation } from '../../../support/ledger/ledger-rows.ts';
 import { grantOf } from '../../../support/lightning/lightning-rows.ts';
@@ -9,7 +7,7 @@ const AT = 1_800_000_000_000;
 
 test('the beginning of a span counts, its end does not', async () => {
   const db = openMemoryLedger();
-  const ledger = createLedgerStore(db);
+  const ledger = storesOf(db).payments;
   for (const at of [AT - 1, AT, AT + 9, AT + 10]) {
     const id = `p${at}`;
     await ledger.reserve(reservation(id, id), 0, null);
@@ -17,7 +15,7 @@ test('the beginning of a span counts, its end does not', async () => {
     await ledger.move(id, ['settling'], 'settled', { endedAt: at });
   }
   const contract = Buffer.alloc(20, 0x36);
-  expect(await createSettledReads(db).settledBetween(AT, AT + 10)).toEqual([
+  expect(await storesOf(db).settled.settledBetween(AT, AT + 10)).toEqual([
     { rail: 'usdc', contract, count: 2, amount: 1000n },
     { rail: 'lightning', contract: null, count: 0, amount: 0n },
   ]);
@@ -28,7 +26,7 @@ test('sums are exact beyond what a float holds', async () => {
   const claims = storesOf(db).lightning;
   const amountMsat = 2n ** 53n + 1n;
   for (const name of ['a', 'b']) await claims.claim(grantOf(name, { amountMsat, claimedAt: AT }));
-  const [sum] = await createSettledReads(db).settledBetween(AT, AT + 1);
+  const [sum] = await storesOf(db).settled.settledBetween(AT, AT + 1);
   expect(sum).toMatchObject({ rail: 'lightning', count: 2, amount: 2n * amountMsat });
 });
 

@@ -1,0 +1,10 @@
+-- only sqlite
+-- A payment's place among its payer's open payments, in the order of their reservations. A row that was reserved before
+-- has that of its insertion.
+ALTER TABLE usdc_payments ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+UPDATE usdc_payments SET place = rowid WHERE state IN ('reserved', 'settling', 'unknown');
+DROP INDEX usdc_payments_open;
+CREATE UNIQUE INDEX usdc_payments_open ON usdc_payments (payer, place) WHERE state IN ('reserved', 'settling', 'unknown');
+
+-- The statement that settles a payment inserts its transfer.
+DROP TRIGGER gateway_transfer_accepted;
