@@ -17,9 +17,9 @@ const of = (database: ReleasedSchema['database'], commits: Record<number, string
 export const RELEASED: readonly ReleasedSchema[] = [
   ...of('sqlite', { 1: 'acaab798', 3: '60437a6b', 5: '6368db01', 10: '1f4d2ff3', 11: 'deab7302', 14: 'b26bd523' }),
   ...of('sqlite', { 15: '7da0f7b8', 16: 'f5197871', 17: '1a85cb51', 18: '1ca80451', 19: 'f0545bc1' }),
-  ...of('sqlite', { 21: '4348a030' }),
+  ...of('sqlite', { 21: '4348a030', 22: '115b7da1' }),
   ...of('postgres', { 12: 'deab7302', 14: 'b26bd523', 15: '7da0f7b8', 16: 'f5197871', 17: '1a85cb51', 18: '1ca80451' }),
-  ...of('postgres', { 19: 'f0545bc1', 21: '4348a030' }),
+  ...of('postgres', { 19: 'f0545bc1', 21: '4348a030', 22: '115b7da1' }),
   ...of('chain', { 1: '38267a66', 2: '6cf1882d', 3: 'f0545bc1', 5: '4348a030' }),
 ];
 
