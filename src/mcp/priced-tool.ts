@@ -27,7 +27,7 @@ import {
 // A tool of a priced entry. The arguments are parsed before a call is paid or an offer is made. With a payment, the
 // call goes the route's way, over the same ledger. A refused payment gets the reason and a new offer.
 
-export interface Counters<S> {
+export interface Checkouts<S> {
   readonly chain: NamedChain;
   readonly publicOrigin: string;
   readonly sources: S;
@@ -45,13 +45,13 @@ interface Order {
   readonly params: unknown;
 }
 
-export function createPricedTool<S>(endpoint: Endpoint<S>, counters: Counters<S>): Tool {
-  const { chain, publicOrigin, sources, protocol, purchase, lightning } = counters;
+export function createPricedTool<S>(endpoint: Endpoint<S>, checkouts: Checkouts<S>): Tool {
+  const { chain, publicOrigin, sources, protocol, purchase, lightning } = checkouts;
   const rails = railsOf(endpoint);
-  const offerNow = (): Offer | null => (rails.includes('usdc') ? counters.offerOf(endpoint) : null);
+  const offerNow = (): Offer | null => (rails.includes('usdc') ? checkouts.offerOf(endpoint) : null);
   const network = offerNow()?.requirement.network ?? '';
   const name = toolName(endpoint);
-  const unpaid = createUnpaid(endpoint, counters, name);
+  const unpaid = createUnpaid(endpoint, checkouts, name);
   const bind = (order: Order) => lightning.bind(toolOrder(endpoint, publicOrigin, order));
 
   /** The rail that was asked for, then USDC, because offering USDC costs nothing. */
@@ -111,7 +111,7 @@ function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, param
 }
 
 /** The result of a call that is not paid for. The object has the reason of a refusal, the sentence has it in words. */
-function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol, words }: Counters<S>, tool: string) {
+function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol, words }: Checkouts<S>, tool: string) {
   const priceUsd = endpoint.price?.usd ?? '';
   const demand = protocol.prepare(endpoint, { name: tool, url: toolUrl(tool), inputSchema: inputSchema(endpoint) });
   return (

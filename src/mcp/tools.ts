@@ -8,13 +8,13 @@ import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/service.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';
 import { inputSchema, listFree, outputSchema } from './listing.ts';
-import { type Counters, createPricedTool } from './priced-tool.ts';
+import { type Checkouts, createPricedTool } from './priced-tool.ts';
 import { answered, readArguments } from './results.ts';
 import type { Tool } from './tool.ts';
 
 // Every tool: the search, one for each free entry (both here), one for each priced entry (`priced-tool.ts`).
 
-export interface ToolsDeps<S> extends Counters<S> {
+export interface ToolsDeps<S> extends Checkouts<S> {
   readonly catalogue: readonly Endpoint<S>[];
   readonly chain: NamedChain;
   readonly clock: Clock;

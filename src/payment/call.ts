@@ -6,7 +6,7 @@ import type { Credential, Demand, ProtocolName, Quote, Receipt, RequestMessage }
 import type { PurchaseRail, SignedPayment } from './rail.ts';
 import type { PaymentRefused } from './refusal.ts';
 
-// A call that is sold, whatever surface brings it: what the transport asks (`Ask`), what a counter answers (`Sold`, a
+// A call that is sold, whatever surface brings it: what the transport asks (`Ask`), what a checkout answers (`Sold`, a
 // demand or an error), and how the core sees a request with a payment attached (`Presentation`, `Order`).
 
 /** A request for a priced endpoint, without any type of the HTTP library. */
@@ -33,8 +33,8 @@ export interface Sold {
   onSent?(): Promise<void>;
 }
 
-/** Sells one endpoint on one surface. `Order` is a request as this counter has parsed it. */
-export interface Counter<Order> {
+/** Sells one endpoint on one surface. `Order` is a request as this checkout has parsed it. */
+export interface Checkout<Order> {
   /** Checks what must be right before the client is asked to pay. Throws BadParameter. */
   read(ask: Ask): Order;
   /** Returns what the client must pay. Throws when the order cannot be sold now. */
@@ -52,18 +52,18 @@ const NOT_SOLD =
 
 /** Of a route that is not sold any more: `refusal`, by default 404. Payments from before still get their answer. */
 export function onlyKnown<Order>(
-  counter: Counter<Order>,
+  checkout: Checkout<Order>,
   refusal: () => AppError = () => new NotFound(NOT_SOLD, 'no_such_route'),
-): Counter<Ask> {
+): Checkout<Ask> {
   const refuse = (): never => {
     throw refusal();
   };
   return {
     // What cannot be sold need not be read.
     read: (ask) => ask,
-    sell: (ask, credential) => counter.sell(counter.read(ask), credential),
+    sell: (ask, credential) => checkout.sell(checkout.read(ask), credential),
     demand: refuse,
-    refusalReceipt: counter.refusalReceipt,
+    refusalReceipt: checkout.refusalReceipt,
     demandAgain: refuse,
   };
 }

@@ -2,12 +2,12 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams, type Query } from '../catalogue/params.ts';
 import { BadParameter, type ParameterError, Unavailable } from '../errors.ts';
-import type { Ask, Counter, Presentation } from './call.ts';
+import type { Ask, Checkout, Presentation } from './call.ts';
 import type { Demand, Prepared, Requested } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import { corrected, type RefusalWords } from './refusal.ts';
 
-// The counter of an endpoint whose terms are known before a request. A request gets the price whatever its parameters
+// The checkout of an endpoint whose terms are known before a request. A request gets the price whatever its parameters
 // are, and hears beside it what is wrong with them, so that no client signs before it hears of a fault.
 
 export type Purchase<S> = (
@@ -16,17 +16,17 @@ export type Purchase<S> = (
   presentation: Presentation,
 ) => Promise<Delivery>;
 
-interface PreparedCounterOptions<S> {
+interface UsdcCheckoutOptions<S> {
   offer(): Offer;
   readonly purchase: Purchase<S>;
   readonly sources: S;
   readonly words: RefusalWords;
 }
 
-export function createPreparedCounter<S>(
+export function createUsdcCheckout<S>(
   endpoint: Endpoint<S>,
-  { offer, purchase, sources, words }: PreparedCounterOptions<S>,
-): Counter<Ask> {
+  { offer, purchase, sources, words }: UsdcCheckoutOptions<S>,
+): Checkout<Ask> {
   const faultOf = createFaultFinder(endpoint, sources);
   const requested = ({ method, target, query }: Ask, refusal: string | null): Requested => ({
     method,

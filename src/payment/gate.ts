@@ -2,17 +2,17 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
-import type { Ask, Counter, Sold } from './call.ts';
+import type { Ask, Checkout, Sold } from './call.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { AnswerGone } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
 import { clientGone } from './run-endpoint.ts';
 
 // The HTTP end of a sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
-// endpoint past its counter.
+// endpoint past its checkout.
 
 interface GateOptions<S> {
-  counterOf(endpoint: Endpoint<S>): Counter<unknown>;
+  checkoutOf(endpoint: Endpoint<S>): Checkout<unknown>;
   protocol: HttpProtocol;
   log: { error(detail: object, message: string): void };
 }
@@ -23,19 +23,19 @@ interface GatedRoute {
 }
 
 /** `guard` makes the preHandler of one route: a gate that matched paths could be bypassed by another spelling. */
-export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
+export function createGate<S>({ checkoutOf, protocol, log }: GateOptions<S>) {
   const gates = new WeakSet<object>();
 
   function guard(endpoint: Endpoint<S>): GatedRoute {
-    const counter = counterOf(endpoint);
+    const checkout = checkoutOf(endpoint);
 
     /** Synchronous where the demand is prepared, so that an unpaid request creates no promise. */
     function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
-      const order = counter.read(askOf(request, reply));
+      const order = checkout.read(askOf(request, reply));
       // A request without a payment, and every HEAD, gets a 402 that says what to pay.
       const message = request.raw;
       if (request.method === 'HEAD' || !protocol.carries(message)) {
-        const demand = counter.demand(order, protocol.unpaidReason(message));
+        const demand = checkout.demand(order, protocol.unpaidReason(message));
         return demand instanceof Promise ? demand.then((made) => send402(reply, made)) : send402(reply, demand);
       }
       return sell(order, message, reply);
@@ -45,7 +45,7 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
       let credential: Credential | null = null;
       try {
         credential = protocol.read(message);
-        const sold = await counter.sell(order, credential);
+        const sold = await checkout.sell(order, credential);
         noteDelivery(reply, sold, log);
         send200(reply, sold.body, protocol.receipt({ receipt: sold.receipt, credential, at: sold.at }));
       } catch (error) {
@@ -54,9 +54,9 @@ export function createGate<S>({ counterOf, protocol, log }: GateOptions<S>) {
           setFields(reply, protocol.receipt({ receipt: error.receipt, credential, at: null }));
         }
         if (!(error instanceof PaymentRefused)) throw error;
-        const receipt = counter.refusalReceipt(error);
+        const receipt = checkout.refusalReceipt(error);
         if (receipt) setFields(reply, protocol.receipt({ receipt, credential, at: null }));
-        send402(reply, await counter.demandAgain(order, error, message));
+        send402(reply, await checkout.demandAgain(order, error, message));
       }
     }
 

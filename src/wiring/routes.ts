@@ -11,7 +11,7 @@ import { keepReading } from '../lib/tasks.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import type { Document } from '../pages/reference-document.ts';
 import { createProblemPage, renderReceipt } from '../pages/small.ts';
-import { type Counter, onlyKnown } from '../payment/call.ts';
+import { type Checkout, onlyKnown } from '../payment/call.ts';
 import { createGate } from '../payment/gate.ts';
 import type { Lightning } from '../payment/lightning/open.ts';
 import type { HttpProtocol } from '../payment/protocol.ts';
@@ -32,7 +32,7 @@ import {
   type Protocols,
   plainOffers,
   toolProtocol,
-  usdcCounters,
+  usdcCheckouts,
   usdcProtocol,
   wordsOfRefusal,
 } from './surfaces.ts';
@@ -132,31 +132,31 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
   return (await createOpenApi({ ...described, mpp, contactUrl: web.contactUrl })) as unknown as Document;
 }
 
-type CounterOf = (endpoint: Endpoint<Sources>) => Counter<unknown>;
+type CheckoutOf = (endpoint: Endpoint<Sources>) => Checkout<unknown>;
 
 function openSurfaces({ config, off, sources, purchase, offerOf, lightning, protocols, log, ...parts }: MountsParts) {
   const { segment: chainSegment } = config.network;
   // What the configuration cannot answer is like what is off: only payments from before are answered.
   const known = parts.catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
   const catalogue = [...known, ...off];
-  const gateOf = (counterOf: CounterOf, protocol: HttpProtocol, sells = (_: Endpoint<Sources>) => true) =>
+  const gateOf = (checkoutOf: CheckoutOf, protocol: HttpProtocol, sells = (_: Endpoint<Sources>) => true) =>
     createGate<Sources>({
-      counterOf(endpoint) {
+      checkoutOf(endpoint) {
         const missing = endpoint.notConfigured?.(sources);
-        const counter = counterOf(endpoint);
-        if (missing) return onlyKnown(counter, () => missing);
-        return endpoint.isOff || !sells(endpoint) ? onlyKnown(counter) : counter;
+        const checkout = checkoutOf(endpoint);
+        if (missing) return onlyKnown(checkout, () => missing);
+        return endpoint.isOff || !sells(endpoint) ? onlyKnown(checkout) : checkout;
       },
       protocol,
       log,
     });
   const surfaces: PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(usdcCounters(offerOf, purchase, sources), usdcProtocol), catalogue, chainSegment },
-    { surface: 'lightning', gate: gateOf(lightning.counterOf, protocols.lightning), catalogue, chainSegment },
+    { surface: 'paid', gate: gateOf(usdcCheckouts(offerOf, purchase, sources), usdcProtocol), catalogue, chainSegment },
+    { surface: 'lightning', gate: gateOf(lightning.checkoutOf, protocols.lightning), catalogue, chainSegment },
   ];
   if (protocols.mpp) {
-    const counters = usdcCounters(plainOffers(config, protocols.mpp), purchase, sources);
-    const gate = gateOf(counters, protocols.mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
+    const checkouts = usdcCheckouts(plainOffers(config, protocols.mpp), purchase, sources);
+    const gate = gateOf(checkouts, protocols.mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
     surfaces.push({ surface: 'mpp', gate, catalogue, chainSegment });
   }
   return surfaces;

@@ -4,8 +4,8 @@ import type { ProtocolsConfig } from '../config/lightning.ts';
 import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Counter } from '../payment/call.ts';
-import { createPreparedCounter, type Offer, type Purchase } from '../payment/checkout.ts';
+import type { Checkout } from '../payment/call.ts';
+import { createUsdcCheckout, type Offer, type Purchase } from '../payment/checkout.ts';
 import { type ChallengeSecrets, refusingSecond, withAuthSchemes } from '../payment/http-auth.ts';
 import { LNBTC_REFUSALS } from '../payment/lightning/proof.ts';
 import type { Place, PreparedProtocol, QuotedProtocol, ToolProtocol } from '../payment/protocol.ts';
@@ -99,19 +99,19 @@ export function isSoldPlainly({ price }: Endpoint<never>, rails: RailsConfig, [{
   return price !== null && (info.sells?.(price.units, rails) ?? true);
 }
 
-/** For a protocol that knows no other rail. Made at any price: what this rail does not sell has an empty counter. */
+/** For a protocol that knows no other rail. Made at any price: what this rail does not sell has an empty checkout. */
 export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [plain]: RailList = RAILS): OfferOf {
   return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
 }
 
 /** `sources` judge a request's parameters. */
-export function usdcCounters<S>(
+export function usdcCheckouts<S>(
   offerOf: OfferOf,
   purchase: Purchase<S>,
   sources: S,
-): (endpoint: Endpoint<S>) => Counter<unknown> {
+): (endpoint: Endpoint<S>) => Checkout<unknown> {
   const words = wordsOfRefusal;
-  return (endpoint) => createPreparedCounter(endpoint, { offer: () => offerOf(endpoint), purchase, sources, words });
+  return (endpoint) => createUsdcCheckout(endpoint, { offer: () => offerOf(endpoint), purchase, sources, words });
 }
 
 export interface Protocols {

@@ -19,7 +19,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createGate } from '../../src/payment/gate.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
-import { offersUnder, usdcCounters, usdcProtocol } from '../../src/wiring/surfaces.ts';
+import { offersUnder, usdcCheckouts, usdcProtocol } from '../../src/wiring/surfaces.ts';
 import { openMemoryLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */
@@ -90,7 +90,7 @@ export async function createTestApp(options: Options = {}) {
   const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
   const { lines, destination } = captureLog();
   const gate = createGate<object>({
-    counterOf: usdcCounters(offersUnder(config), () => Promise.reject(new Error('this test sells nothing')), {}),
+    checkoutOf: usdcCheckouts(offersUnder(config), () => Promise.reject(new Error('this test sells nothing')), {}),
     protocol: usdcProtocol,
     log: createLogger(config.logLevel, destination),
   });

@@ -15,7 +15,7 @@ import { createReplyQuota } from './kept-replies.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createReceiver } from './nodes/create-receiver.ts';
 import { createOffers } from './offers.ts';
-import { createLightningCounter, createLightningTools } from './rail.ts';
+import { createLightningCheckout, createLightningTools } from './rail.ts';
 import { createProofVerifier, createRedeem } from './redeem.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { INVOICE_SECONDS, type LightningNetwork, LNBTC_SPEC_URL, MAINNET, TESTNET } from './terms.ts';
@@ -105,7 +105,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
   }
 
   return {
-    counterOf: (endpoint: Endpoint<S>) => createLightningCounter(endpoint, selling),
+    checkoutOf: (endpoint: Endpoint<S>) => createLightningCheckout(endpoint, selling),
     tools: createLightningTools<S>(selling),
     network,
     payTo: (): string | null => issuer?.payTo() ?? null,

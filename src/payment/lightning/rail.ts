@@ -5,7 +5,7 @@ import { BadParameter } from '../../errors.ts';
 import type { NamedChain } from '../../lib/service.ts';
 import { MSAT_PER_SAT } from '../../lib/units.ts';
 import { pathAndQuery } from '../../lib/url.ts';
-import type { Ask, Counter, QuotedTools, ToolOrder } from '../call.ts';
+import type { Ask, Checkout, QuotedTools, ToolOrder } from '../call.ts';
 import type { Quote, QuotedProtocol, Receipt } from '../protocol.ts';
 import type { PaymentRefused, RefusalWords } from '../refusal.ts';
 import { bindHttp, bindMcp } from './binding.ts';
@@ -13,10 +13,10 @@ import type { LightningOrder, Offers } from './offers.ts';
 import type { Redeem } from './redeem.ts';
 import { refusedWithoutOffer } from './serve-granted.ts';
 
-// The counters of the Lightning rail, for routes and tools. The price is quoted for each request. A request is checked
+// The checkouts of the Lightning rail, for routes and tools. The price is quoted for each request. A request is checked
 // and bound before an invoice is made; a refused payment gets a new offer where one can be made.
 
-interface CounterOptions<S> {
+interface CheckoutOptions<S> {
   readonly offers: Offers<S>;
   readonly redeem: Redeem<S>;
   readonly sources: S;
@@ -31,10 +31,10 @@ interface CounterOptions<S> {
 
 const EMPTY = new Uint8Array();
 
-export function createLightningCounter<S>(
+export function createLightningCheckout<S>(
   endpoint: Endpoint<S>,
-  { offers, redeem, sources, network, publicOrigin, protocol, chain, words }: CounterOptions<S>,
-): Counter<LightningOrder<S>> {
+  { offers, redeem, sources, network, publicOrigin, protocol, chain, words }: CheckoutOptions<S>,
+): Checkout<LightningOrder<S>> {
   const hint = createLightningHint(chain, publicOrigin, endpoint.path);
 
   function read(ask: Ask): LightningOrder<S> {

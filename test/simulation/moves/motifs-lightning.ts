@@ -37,7 +37,7 @@ export function redeemedTwice(sketch: Sketch): Drawn[] {
   ];
 }
 
-/** A proof claimed through the facilitator and at our own counter, in one order or the other. */
+/** A proof claimed through the facilitator and at our own checkout, in one order or the other. */
 export function claimedElsewhere(sketch: Sketch): Drawn[] {
   const { random } = sketch;
   const id = sketch.newId('offer');

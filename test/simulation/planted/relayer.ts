@@ -1,6 +1,6 @@
 import type { Plant } from './plant.ts';
 
-/** In the counter of the USDC routes, and in our own relayer. */
+/** In the checkout of the USDC routes, and in our own relayer. */
 export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'recipient not compared',

@@ -11,7 +11,7 @@ import { encodeHeader } from '../../../src/payment/protocols/x402/http.ts';
 import type { Delivery } from '../../../src/payment/receipt.ts';
 import { AnswerGone } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { createOffer, usdcCounters, usdcProtocol } from '../../../src/wiring/surfaces.ts';
+import { createOffer, usdcCheckouts, usdcProtocol } from '../../../src/wiring/surfaces.ts';
 import { TERMS } from '../../support/service/terms.ts';
 
 const PATH = '/v1/paid/test/gate';
@@ -59,7 +59,7 @@ beforeEach(async () => {
   };
   const log = { error: () => {} };
   gate = createGate<unknown>({
-    counterOf: usdcCounters((of) => createOffer(of, TERMS), purchase, null),
+    checkoutOf: usdcCheckouts((of) => createOffer(of, TERMS), purchase, null),
     protocol: usdcProtocol,
     log,
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
-import { createPreparedCounter } from '../../../src/payment/checkout.ts';
+import { createUsdcCheckout } from '../../../src/payment/checkout.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { RailProbes } from '../../../src/payment/settling.ts';
 import { checkAccepted } from '../../../src/payment/usdc/authorization.ts';
@@ -67,7 +67,7 @@ describe('an offer', () => {
       const settings = { network: { ...chain, caip2: network, usdc } as never, seller, publicOrigin };
       const offers = offersUnder({ ...settings, rails: { ...rails, exactFrom } });
       const asked = { offer: () => offers(endpoint as never), purchase: fail, sources: {}, words: () => '' };
-      const counter = createPreparedCounter(endpoint as never, asked);
+      const checkout = createUsdcCheckout(endpoint as never, asked);
       const ask = {
         method: 'GET',
         target: path,
@@ -79,7 +79,7 @@ describe('an offer', () => {
       };
       return {
         names: offers(endpoint as never).accepts.map(({ extra }) => extra.name),
-        demand: () => counter.demand(ask),
+        demand: () => checkout.demand(ask),
       };
     };
     expect(schemesFrom(1000n).names).toEqual(['USDC', 'GatewayWalletBatched']);

@@ -117,7 +117,7 @@ describe('the Lightning rail', () => {
   });
 });
 
-describe('a counter of the rail', () => {
+describe('a checkout of the rail', () => {
   const endpoint = defineEndpoint({
     path: '/test/rail',
     access: 'paid',
@@ -145,23 +145,23 @@ describe('a counter of the rail', () => {
     const rates = { UPSTREAM_COINBASE_URL: url, UPSTREAM_KRAKEN_URL: url, UPSTREAM_BITSTAMP_URL: url };
     const rail = open({ ...rates, ...env });
     await rail.start();
-    const counter = rail.counterOf(endpoint);
+    const checkout = rail.checkoutOf(endpoint);
     const ask = { method: 'GET', target: '/v1/lightning/test/rail?tag=a', query: { tag: 'a' }, hasBody: false };
     const asker = {
       client: () => '192.0.2.1',
       identity: () => '192.0.2.1',
       signal: () => new AbortController().signal,
     };
-    const order = counter.read({ ...ask, ...asker });
+    const order = checkout.read({ ...ask, ...asker });
     const preimage = Buffer.alloc(32, 7);
     const paymentHash = createHash('sha256').update(preimage).digest();
     node.twist = { paymentHash };
-    const { body } = await counter.demand(order);
+    const { body } = await checkout.demand(order);
     node.pay(paymentHash);
     const [requirement] = JSON.parse(String(body)).accepts;
     const credential = decodePayment(proofHeader(requirement, preimage.toString('hex')));
     const present = () =>
-      counter.sell(order, credential).then(
+      checkout.sell(order, credential).then(
         async ({ body: answer, onSent }) => {
           await onSent?.();
           return Buffer.from(answer).toString();

@@ -4,7 +4,7 @@ import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { AppError, BadParameter } from '../../../../../src/errors.ts';
 import type { Ask } from '../../../../../src/payment/call.ts';
 import { createGate } from '../../../../../src/payment/gate.ts';
-import { createLightningCounter } from '../../../../../src/payment/lightning/rail.ts';
+import { createLightningCheckout } from '../../../../../src/payment/lightning/rail.ts';
 import { MAINNET } from '../../../../../src/payment/lightning/terms.ts';
 import { usdcProtocol, wordsOfRefusal } from '../../../../../src/wiring/surfaces.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
@@ -19,7 +19,7 @@ let app: FastifyInstance;
 /** Whether the protocol of a refused payment has no 402 without an offer. */
 let needsQuote: boolean;
 let gate: ReturnType<typeof createGate<null>>;
-let counterOf: (of: RailBench['endpoint']) => ReturnType<typeof createLightningCounter<null>>;
+let checkoutOf: (of: RailBench['endpoint']) => ReturnType<typeof createLightningCheckout<null>>;
 const logged: string[] = [];
 
 beforeEach(async () => {
@@ -30,8 +30,8 @@ beforeEach(async () => {
   const selling = { offers, redeem: redeemed, sources: null, network: MAINNET.id, publicOrigin: ORIGIN };
   needsQuote = false;
   const protocol = { ...usdcProtocol, needsQuote: () => needsQuote };
-  counterOf = (of) => createLightningCounter(of, { ...selling, protocol, words: wordsOfRefusal, chain: CHAIN });
-  gate = createGate<null>({ counterOf: counterOf as never, protocol: usdcProtocol, log });
+  checkoutOf = (of) => createLightningCheckout(of, { ...selling, protocol, words: wordsOfRefusal, chain: CHAIN });
+  gate = createGate<null>({ checkoutOf: checkoutOf as never, protocol: usdcProtocol, log });
   app = fastify();
   app.setErrorHandler((error, _request, reply) => {
     const known = error instanceof AppError ? error : null;
@@ -131,7 +131,7 @@ describe('without a payment,', () => {
       const asked = { method: 'GET', target, query: { tag: 'a' }, hasBody: false };
       const asker = { client: () => '192.0.2.1', identity: () => '192.0.2.1' };
       const ask: Ask = { ...asked, ...asker, signal: () => new AbortController().signal };
-      expect(() => counterOf(bench.endpoint).read(ask)).toThrow(
+      expect(() => checkoutOf(bench.endpoint).read(ask)).toThrow(
         new BadParameter([{ path: '', message: 'this request target cannot be bound into an invoice' }]),
       );
     },
