@@ -9,7 +9,7 @@ import type { Ledger } from './ledger.ts';
 import type { Asker } from './rail.ts';
 import { refusedSettlement } from './receipt.ts';
 import { inDoubt, PaymentRefused, settlementUnknown } from './refusal.ts';
-import { createLooks } from './settle-rows.ts';
+import { createLookupSchedule } from './settle-rows.ts';
 import { ALREADY_USED, REVERTED } from './settler.ts';
 
 // Judges a presented payment by its row in the ledger: is it the row's payment, request and buyer; what is it refused
@@ -138,21 +138,21 @@ type Reuse = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open
  * PaymentRefused. Not known: 503 `settlement_unknown`; one lookup a second.
  */
 export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
-  const looks = createLooks(clock);
+  const schedule = createLookupSchedule(clock);
   const paid = new Map<string, true>();
 
   return async (known, { payment, authorizationHash, rail }, asker) => {
     const id = bytesToHex(authorizationHash);
     if (paid.has(id)) return 'paid';
     const mayLookUp = (): boolean => {
-      const isDue = looks.isDueForBuyer(id);
-      if (isDue) looks.note(id, false);
+      const isDue = schedule.isDueForBuyer(id);
+      if (isDue) schedule.note(id, false);
       return isDue;
     };
     const verdict = await rail.review(payment, known, { asker, mayLookUp });
     if (verdict.kind === 'open') return 'open';
     if (verdict.kind === 'unknown') throw settlementUnknown();
-    looks.note(id, true);
+    schedule.note(id, true);
     if (verdict.kind === 'failed') {
       await ledger.ruleOut(known.id, verdict.reason);
       throw refusedSettlement({ ...known, reason: verdict.reason }, rail);

@@ -6,7 +6,7 @@ import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settling
 // Settles stored intents and writes down how they ended, whether or not a buyer waits. One task a row reads the
 // evidence where it may have been sent, sends it, and notes the end. Settling twice is safe: a nonce moves money once.
 
-interface SettlementOptions extends Omit<TasksOptions, 'looks'> {
+interface SettlementOptions extends Omit<TasksOptions, 'schedule'> {
   ledger: Ledger;
   /** The rail of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
   railOf(contract: Uint8Array): SettlingRail | null;
@@ -18,10 +18,16 @@ const UNKNOWN: Outcome = { kind: 'unknown' };
 
 export function createSettlement(options: SettlementOptions) {
   const { ledger, railOf, clock, waitMs } = options;
-  const looks = createLooks(clock);
-  const tasks = createTasks({ ...options, looks });
+  const schedule = createLookupSchedule(clock);
+  const tasks = createTasks({ ...options, schedule });
   const attempts = createAttempts(options);
-  const reconcile = createReconciliation({ ledger, looks, tasks, look: attempts.lookThenSend, pauseMs: waitMs / 10 });
+  const reconcile = createReconciliation({
+    ledger,
+    schedule,
+    tasks,
+    look: attempts.lookThenSend,
+    pauseMs: waitMs / 10,
+  });
 
   /** Waits for the end of a row, `waitMs` at the most. A row that is still settling then becomes `unknown`. */
   async function wait(id: string, started: Promise<void>): Promise<Payment | null> {
@@ -33,7 +39,7 @@ export function createSettlement(options: SettlementOptions) {
     return ledger.get(id);
   }
 
-  const rankOf = (id: string): LookupRank => (looks.isRepeated(id) ? 'collect' : 'settle');
+  const rankOf = (id: string): LookupRank => (schedule.isRepeated(id) ? 'collect' : 'settle');
 
   return {
     settle: (intent: Intent, contract: Uint8Array) =>
@@ -44,7 +50,7 @@ export function createSettlement(options: SettlementOptions) {
     /** For a row whose payment the evidence may show. A buyer that asks again at once gets the row unchanged. */
     resume: (payment: Payment) => {
       const { id } = payment;
-      if (!tasks.of(id) && !looks.isDueForBuyer(id)) return ledger.get(id);
+      if (!tasks.of(id) && !schedule.isDueForBuyer(id)) return ledger.get(id);
       return wait(
         id,
         tasks.run(id, () => attempts.lookThenSend(payment, rankOf(id))),
@@ -115,7 +121,7 @@ function intentOf(payment: Payment): Intent | null {
 
 interface TasksOptions {
   ledger: Pick<Ledger, 'settled' | 'failed'>;
-  looks: Looks;
+  schedule: LookupSchedule;
   clock: Clock;
   fencingToken?: number | undefined;
   log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
@@ -125,11 +131,11 @@ interface TasksOptions {
 const ENDED = 'ended';
 
 // One task per sale. A second caller waits for the same task, so a late answer cannot restart an ended sale.
-function createTasks({ ledger, looks, clock, fencingToken, log }: TasksOptions) {
+function createTasks({ ledger, schedule, clock, fencingToken, log }: TasksOptions) {
   const running = new Map<string, Promise<void>>();
 
   async function record(id: string, outcome: Outcome): Promise<void> {
-    looks.note(id, outcome.kind !== 'unknown');
+    schedule.note(id, outcome.kind !== 'unknown');
     if (outcome.kind === 'settled') await ledger.settled(id, outcome.transaction, outcome.block, outcome.paid);
     else if (outcome.kind === 'failed') await ledger.failed(id, outcome.reason, fencingToken);
     log.info(
@@ -167,7 +173,7 @@ const ROUND = 100;
 
 interface ReconciliationParts {
   ledger: Pick<Ledger, 'release' | 'unknown' | 'unfinished' | 'purge'>;
-  looks: Looks;
+  schedule: LookupSchedule;
   tasks: Pick<SettlementTasks, 'of' | 'run' | 'within'>;
   look(payment: Payment, rank: LookupRank): Promise<Outcome>;
   /** Longest wait for the task of one row, in milliseconds. */
@@ -176,7 +182,7 @@ interface ReconciliationParts {
 
 // One round over the open rows that no call works on; the next continues there. Public nodes take few requests, so a
 // round waits up to `pauseMs` for one row before it starts the next.
-function createReconciliation({ ledger, looks, tasks, look, pauseMs }: ReconciliationParts) {
+function createReconciliation({ ledger, schedule, tasks, look, pauseMs }: ReconciliationParts) {
   let reached = '';
 
   /** False when the row cost no lookup. */
@@ -187,7 +193,7 @@ function createReconciliation({ ledger, looks, tasks, look, pauseMs }: Reconcili
       await ledger.release(id);
       return false;
     }
-    if (!looks.isDue(id)) return false;
+    if (!schedule.isDue(id)) return false;
     if (state === 'settling') await ledger.unknown(id);
     await tasks.within(
       pauseMs,
@@ -219,33 +225,33 @@ const LONGEST_MS = 60_000;
 const URGENT = 2;
 
 /** When an open row may be looked up again: it bounds what a buyer without patience and many old rows cost. */
-export function createLooks(clock: Clock, longestMs = LONGEST_MS) {
-  const looks = new Map<string, { times: number; lastMs: number }>();
+export function createLookupSchedule(clock: Clock, longestMs = LONGEST_MS) {
+  const lookups = new Map<string, { times: number; lastMs: number }>();
 
-  const sinceMs = (id: string): number => clock.nowMs() - (looks.get(id)?.lastMs ?? Number.NEGATIVE_INFINITY);
-  const pauseMs = (id: string): number => Math.min(longestMs, FIRST_MS * 2 ** ((looks.get(id)?.times ?? 1) - 1));
+  const sinceMs = (id: string): number => clock.nowMs() - (lookups.get(id)?.lastMs ?? Number.NEGATIVE_INFINITY);
+  const pauseMs = (id: string): number => Math.min(longestMs, FIRST_MS * 2 ** ((lookups.get(id)?.times ?? 1) - 1));
 
   return {
     /** Notes a lookup, and forgets a row that has ended. */
     note(id: string, hasEnded: boolean): void {
-      const times = (looks.get(id)?.times ?? 0) + 1;
-      looks.delete(id);
-      if (!hasEnded) looks.set(id, { times, lastMs: clock.nowMs() });
+      const times = (lookups.get(id)?.times ?? 0) + 1;
+      lookups.delete(id);
+      if (!hasEnded) lookups.set(id, { times, lastMs: clock.nowMs() });
       forgetOld();
     },
     isDue: (id: string): boolean => sinceMs(id) >= pauseMs(id),
     /** Whether a row was looked up so often in vain that new settlements go first. */
-    isRepeated: (id: string): boolean => (looks.get(id)?.times ?? 0) >= URGENT,
+    isRepeated: (id: string): boolean => (lookups.get(id)?.times ?? 0) >= URGENT,
     isDueForBuyer: (id: string): boolean => sinceMs(id) >= FOR_BUYER_MS,
   };
 
   /** Forgets rows that another process has ended. This process never looks them up again. */
   function forgetOld(): void {
-    for (const [id, { lastMs }] of looks) {
+    for (const [id, { lastMs }] of lookups) {
       if (clock.nowMs() - lastMs < 4 * longestMs) return;
-      looks.delete(id);
+      lookups.delete(id);
     }
   }
 }
 
-type Looks = ReturnType<typeof createLooks>;
+type LookupSchedule = ReturnType<typeof createLookupSchedule>;

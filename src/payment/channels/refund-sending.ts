@@ -3,7 +3,7 @@ import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../../store/ports/channels.ts';
-import { createLooks } from '../settle-rows.ts';
+import { createLookupSchedule } from '../settle-rows.ts';
 import type {
   MinedTransaction,
   Operation,
@@ -63,7 +63,7 @@ function createRefundSending(options: RefundSendingOptions) {
   const { store, relayer, fencingToken, clock, log } = options;
   const evidence = createRefundEvidence(options);
   // Refunds that were sent in vain. The pauses are lost at a restart.
-  const looks = createLooks(clock, LONGEST_PAUSE_MS);
+  const schedule = createLookupSchedule(clock, LONGEST_PAUSE_MS);
 
   function operationOf(refund: OpenRefund, data: Uint8Array, leastBlock: number): Operation {
     const { id, channelId } = refund;
@@ -100,7 +100,7 @@ function createRefundSending(options: RefundSendingOptions) {
   return {
     /** Null while the refund is open. The calldata of one that was sent is public, so only the chain ends it. */
     async outcomeOf(refund: OpenRefund): Promise<OperationDone | OperationFailed | null> {
-      if (!looks.isDue(refund.id)) return null;
+      if (!schedule.isDue(refund.id)) return null;
       const found = refund.transaction ? await evidence.lookUp(refund) : null;
       if (found) return found;
       const outcome = await send(refund);
@@ -109,12 +109,12 @@ function createRefundSending(options: RefundSendingOptions) {
       if (refund.transaction === null) return outcome;
       const end = await evidence.lookUp(refund);
       if (end) return end;
-      looks.note(refund.id, false);
+      schedule.note(refund.id, false);
       const detail = { channel: bytesToHex(refund.channelId), reason: outcome.reason };
       log.error(detail, 'a refund that was sent did not go through; it is tried again after a pause');
       return null;
     },
-    forget: (id: string): void => looks.note(id, true),
+    forget: (id: string): void => schedule.note(id, true),
   };
 }
 
