@@ -35,8 +35,8 @@ import {
   settlementUnknown,
 } from './refusal.ts';
 import { clientGone, runEndpoint } from './run-endpoint.ts';
-import type { Settlement } from './settle-rows.ts';
 import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
+import type { Settling } from './settling.ts';
 
 // Sells one paid request. A failure after the reservation releases it, is the settlement's written end, or says that
 // the outcome is unknown. The steps are those of README.md: 2 the request, 3 the known row, 4-6 terms, limits and
@@ -45,7 +45,7 @@ import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
 
 interface PurchaseOptions<S> {
   ledger: Ledger;
-  settlement: Pick<Settlement, 'settle' | 'resume'>;
+  settling: Pick<Settling, 'settle' | 'resume'>;
   railFor: RailFor;
   failures: Failures;
   unknown: UnknownPayments;
@@ -69,7 +69,7 @@ interface Served extends Verified {
 
 /** Throws PaymentRefused (402), BadParameter (400), AppErrors. No money was taken unless `charged` says otherwise. */
 export function createPurchase<S>(options: PurchaseOptions<S>) {
-  const { ledger, settlement, railFor, failures, unknown, serve, clock, log } = options;
+  const { ledger, settling, railFor, failures, unknown, serve, clock, log } = options;
   const serving = new Set<string>();
   const soon = createReadSoon(clock);
   const orders = createOrderReader<S>(options);
@@ -208,10 +208,10 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
   }
 
   async function settleRow(id: string, order: Order<S>, known: Payment | null, served: Served) {
-    if (!known) return settlement.settle(intentOf(id, order, served), order.rail.contract);
+    if (!known) return settling.settle(intentOf(id, order, served), order.rail.contract);
     // An authorization that was tried before may have paid by now. So the evidence is read before it is sent again.
     const row = await ledger.get(id);
-    return row && settlement.resume(row);
+    return row && settling.resume(row);
   }
 
   /** The payment that holds the identifier. The insert enforces that there is one; this read only names the reason. */
@@ -238,7 +238,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // A third party may have sent a reverted authorization since. So another presenter does not hear that it failed.
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
-    const payment = known.state === 'unknown' ? await openUntilKnown(() => settlement.resume(known)) : known;
+    const payment = known.state === 'unknown' ? await openUntilKnown(() => settling.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment, order.rail);
     if (payment?.state !== 'settled') throw settlementUnknown();
     if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);

@@ -6,7 +6,7 @@ import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settling
 // Settles stored intents and writes down how they ended, whether or not a buyer waits. One task a row reads the
 // evidence where it may have been sent, sends it, and notes the end. Settling twice is safe: a nonce moves money once.
 
-interface SettlementOptions extends Omit<TasksOptions, 'schedule'> {
+interface SettleRowsOptions extends Omit<TasksOptions, 'schedule'> {
   ledger: Ledger;
   /** The rail of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
   railOf(contract: Uint8Array): SettlingRail | null;
@@ -16,7 +16,7 @@ interface SettlementOptions extends Omit<TasksOptions, 'schedule'> {
 
 const UNKNOWN: Outcome = { kind: 'unknown' };
 
-export function createSettlement(options: SettlementOptions) {
+export function createSettleRows(options: SettleRowsOptions) {
   const { ledger, railOf, clock, waitMs } = options;
   const schedule = createLookupSchedule(clock);
   const tasks = createTasks({ ...options, schedule });
@@ -70,7 +70,7 @@ export function createSettlement(options: SettlementOptions) {
   };
 }
 
-function createAttempts({ ledger, railOf }: SettlementOptions) {
+function createAttempts({ ledger, railOf }: SettleRowsOptions) {
   async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
     if (!rail || !intent) return UNKNOWN;
     const [outcome] = rail.settler.settle([intent]);
@@ -96,7 +96,7 @@ function createAttempts({ ledger, railOf }: SettlementOptions) {
   return { send, sendRow, lookThenSend };
 }
 
-export type Settlement = ReturnType<typeof createSettlement>;
+export type SettleRows = ReturnType<typeof createSettleRows>;
 
 function isFresh({ state, transaction, reason }: Payment): boolean {
   return state === 'settling' && transaction === null && reason === null;
@@ -166,7 +166,7 @@ function createTasks({ ledger, schedule, clock, fencingToken, log }: TasksOption
   };
 }
 
-type SettlementTasks = ReturnType<typeof createTasks>;
+type Tasks = ReturnType<typeof createTasks>;
 
 /** Rows that one round looks up. The next round takes the rest, so that no round is long. */
 const ROUND = 100;
@@ -174,7 +174,7 @@ const ROUND = 100;
 interface ReconciliationParts {
   ledger: Pick<Ledger, 'release' | 'unknown' | 'unfinished' | 'purge'>;
   schedule: LookupSchedule;
-  tasks: Pick<SettlementTasks, 'of' | 'run' | 'within'>;
+  tasks: Pick<Tasks, 'of' | 'run' | 'within'>;
   look(payment: Payment, rank: LookupRank): Promise<Outcome>;
   /** Longest wait for the task of one row, in milliseconds. */
   pauseMs: number;

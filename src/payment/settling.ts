@@ -3,7 +3,7 @@ import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import type { RailName } from './rail.ts';
-import type { Settlement } from './settle-rows.ts';
+import type { SettleRows } from './settle-rows.ts';
 import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 
 // Settlement as every process sees it (`Settling`), whichever process settles, and by this one (`createLocalSettling`).
@@ -104,7 +104,7 @@ type StatusSource = Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 're
 
 interface LocalSettlingOptions {
   ledger: Pick<Ledger, 'waiting'>;
-  settlement: Pick<Settlement, 'settle' | 'resume' | 'carry' | 'reconcile' | 'idle'>;
+  rows: Pick<SettleRows, 'settle' | 'resume' | 'carry' | 'reconcile' | 'idle'>;
   settlers: Readonly<Record<RailName, StatusSource>>;
   probes(): RailProbes;
   detail(): string | null;
@@ -132,17 +132,17 @@ const OFF: RailStatus = {
 };
 
 export function createLocalSettling(options: LocalSettlingOptions): LocalSettling {
-  const { ledger, settlement, settlers, probes, takeOver, load } = options;
+  const { ledger, rows, settlers, probes, takeOver, load } = options;
   const statuses = new Map(Object.entries(settlers).map(([rail, settler]) => [rail, statusOf(settler)]));
 
   async function carry(id: string): Promise<boolean> {
-    await settlement.carry(id).catch(() => {});
+    await rows.carry(id).catch(() => {});
     return true;
   }
 
   return {
-    settle: settlement.settle,
-    resume: settlement.resume,
+    settle: rows.settle,
+    resume: rows.resume,
     status: (rail) => statuses.get(rail) ?? OFF,
     probes,
     detail: options.detail,
@@ -165,13 +165,13 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
       if (options.isShared) await takeOver();
       // The process that serves a row keeps it until a transaction is noted or the row is unknown. Then it belongs to
       // the process that settles, even while its buyer waits here.
-      await settlement.reconcile(
+      await rows.reconcile(
         (payment) => payment.state !== 'unknown' && payment.transaction === null && isInUse(payment),
       );
     },
     stop: async () => {
       await options.stopSettlers();
-      await settlement.idle();
+      await rows.idle();
     },
   };
 }

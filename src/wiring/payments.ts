@@ -18,7 +18,7 @@ import type { OpenRail, RailFor, RailName } from '../payment/rail.ts';
 import { createRelaying } from '../payment/relayer/relayer.ts';
 import { createWallet } from '../payment/relayer/transactions.ts';
 import { createPurchase, createServe } from '../payment/sale.ts';
-import { createSettlement } from '../payment/settle-rows.ts';
+import { createSettleRows } from '../payment/settle-rows.ts';
 import { createSettledToday } from '../payment/settled-today.ts';
 import type { RailSettling, Relaying, SettlingRail, SettlingTerms } from '../payment/settler.ts';
 import {
@@ -224,10 +224,10 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
   const railOf = (contract: Uint8Array): SettlingRail | null =>
     rails.find(({ rail }) => Buffer.compare(rail.purchase.contract, contract) === 0)?.settling ?? null;
   const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
-  const settlement = createSettlement({ ledger, railOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
+  const rows = createSettleRows({ ledger, railOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
   return createLocalSettling({
     ledger,
-    settlement,
+    rows,
     settlers: Object.fromEntries(rails.map(({ rail, settling }) => [rail.info.name, settling.settler])),
     probes: watch.latest,
     detail: () => all.map((part) => part.detail?.() ?? null).find((detail) => detail !== null) ?? null,
@@ -376,7 +376,7 @@ function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rai
   const { handlerTimeoutMs } = config;
   return createPurchase<S>({
     ledger,
-    settlement: settling,
+    settling,
     railFor: railAmong(rails),
     failures: createFailures(config.failureLimits, clock),
     unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),

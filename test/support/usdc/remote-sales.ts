@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import { createSettlement } from '../../../src/payment/settle-rows.ts';
+import { createSettleRows } from '../../../src/payment/settle-rows.ts';
 import { type Authorization, paymentKey, type SettlingRail } from '../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { Payment } from '../../../src/store/ports/payments.ts';
@@ -31,10 +31,10 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
   const ledger = createLedger({ store, clock, bootId: 'this', ...limits });
   const rail = makeRail(ledger.noteBroadcast);
   const { settler } = rail;
-  const settlement = createSettlement({ ledger, railOf: () => rail, clock, waitMs: WAIT_MS, log: silent });
+  const rows = createSettleRows({ ledger, railOf: () => rail, clock, waitMs: WAIT_MS, log: silent });
   // Ids of the sales under way. As in the service, a reconciliation leaves their rows alone: it would release a reservation.
   const selling = new Set<string>();
-  const reconcile = () => settlement.reconcile(({ id }) => selling.has(id));
+  const reconcile = () => rows.reconcile(({ id }) => selling.has(id));
 
   /** Serves and settles a payment as a purchase does. Null when it was sold before. */
   async function sell(authorization: Authorization, fromBlock = 0): Promise<Payment | null> {
@@ -62,7 +62,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     const id = await ledger.reserve({ ...key, ...terms, ...hashes }, known !== null, onId);
     if (id === null) return null;
     await ledger.storeIntent(id, { signature, checkedBlock: fromBlock, payerHasCode: false, body: BODY });
-    return settlement.settle(
+    return rows.settle(
       { id, authorization, call: null, fromBlock, broadcast: false, hasCode: false },
       hexToBytes(contract),
     );
@@ -80,7 +80,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     resolveAll: async () => {
       for (let round = 0; round < 600; round++) {
         await reconcile();
-        await settlement.idle();
+        await rows.idle();
         if ((await gathered(ledger.unfinished())).length === 0) return;
         await new Promise((next) => setTimeout(next, 100));
       }
@@ -88,7 +88,7 @@ export function openSales(network: string, contract: `0x${string}`, makeRail: (n
     },
     close: async () => {
       await settler.stop();
-      await settlement.idle();
+      await rows.idle();
       await store.close();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -143,7 +143,7 @@ function open() {
   return createPurchase<Sources>({
     ledger,
     handlerTimeoutMs: HANDLER_MS,
-    settlement: {
+    settling: {
       settle: (intent) => {
         handed.push(intent);
         return after(intent.id, settle);

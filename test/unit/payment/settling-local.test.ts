@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createSettlement } from '../../../src/payment/settle-rows.ts';
+import { createSettleRows } from '../../../src/payment/settle-rows.ts';
 import type { Intent, Outcome, Settler } from '../../../src/payment/settler.ts';
 import { createLocalSettling } from '../../../src/payment/settling.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
@@ -74,10 +74,10 @@ function settling(hasGateway = true) {
   };
   const evidence = createEvidence(chain, `0x36${'0'.repeat(38)}`);
   const rail = { settler, evidence, ownOnly: false };
-  const settlement = createSettlement({ ledger, railOf: () => rail, clock: systemClock, waitMs: 1000, log: silent });
+  const rows = createSettleRows({ ledger, railOf: () => rail, clock: systemClock, waitMs: 1000, log: silent });
   return createLocalSettling({
     ledger,
-    settlement,
+    rows,
     probes: () => probes,
     detail: () => null,
     settlers: { 'usdc-exact': settler, ...(hasGateway && { 'usdc-gateway': { unavailable: () => batched } }) },

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createSettlement, type Settlement } from '../../../src/payment/settle-rows.ts';
+import { createSettleRows, type SettleRows } from '../../../src/payment/settle-rows.ts';
 import type { Found, Intent, LookupRank, Outcome, SettlingRail } from '../../../src/payment/settler.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
@@ -36,7 +36,7 @@ let isOn: boolean;
 /** Done before the evidence answers. */
 let before: () => Promise<unknown>;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'settlement-'));
+  folder = mkdtempSync(join(tmpdir(), 'settle-rows-'));
   db = openTestLedger(join(folder, 'ledger.db'));
   store = storesOf(db).payments;
   clock = createManualClock(1_800_000_000_000);
@@ -51,7 +51,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function open(fencingToken?: number): Settlement {
+function open(fencingToken?: number): SettleRows {
   const rail = (): SettlingRail => ({
     ownOnly,
     evidence: {
@@ -79,7 +79,7 @@ function open(fencingToken?: number): Settlement {
       return ledger.failed(id, reason, asked);
     },
   };
-  return createSettlement({
+  return createSettleRows({
     ledger: watched,
     railOf: (contract) => (isOn && CONTRACT.equals(contract) ? rail() : null),
     clock,
@@ -163,12 +163,12 @@ describe('a fresh intent', () => {
     const late = Promise.withResolvers<Outcome>();
     outcome = late.promise;
     const payment = await stored('a');
-    const settlement = open();
-    const reported = settlement.settle(intentOf(payment), CONTRACT);
+    const rows = open();
+    const reported = rows.settle(intentOf(payment), CONTRACT);
     await pass(WAIT_MS);
     expect(await reported).toMatchObject({ state: 'unknown' });
     late.resolve(SETTLED);
-    await settlement.idle();
+    await rows.idle();
     expect(await stateOf(payment)).toBe('settled');
   });
 
@@ -200,12 +200,12 @@ describe('a payment that is presented again', () => {
   test('and again is looked up after what is more urgent, from the third lookup on', async () => {
     outcome = { kind: 'unknown' };
     const payment = await unknown('a', { sent: true });
-    const settlement = open();
+    const rows = open();
     for (let time = 0; time < 4; time++) {
-      await settlement.resume(payment);
+      await rows.resume(payment);
       await clock.advance(1000);
     }
-    await settlement.carry(payment.id);
+    await rows.carry(payment.id);
     expect(lookups.map(({ rank }) => rank)).toEqual(['settle', 'settle', 'collect', 'collect', 'collect']);
   });
 
@@ -232,22 +232,22 @@ describe('a payment that is presented again', () => {
 
   test('is looked up once a second, however often its buyer asks; meanwhile it stays as it is', async () => {
     verdict = { kind: 'unknown' };
-    const settlement = open();
+    const rows = open();
     const payment = await unknown('a', { sent: true });
-    await settlement.resume(payment);
+    await rows.resume(payment);
     await clock.advance(999);
-    for (let time = 0; time < 5; time++) expect(await settlement.resume(payment)).toMatchObject({ state: 'unknown' });
+    for (let time = 0; time < 5; time++) expect(await rows.resume(payment)).toMatchObject({ state: 'unknown' });
     expect(lookups).toHaveLength(1);
     await clock.advance(1);
     verdict = SETTLED;
-    expect(await settlement.resume(payment)).toMatchObject({ state: 'settled' });
+    expect(await rows.resume(payment)).toMatchObject({ state: 'settled' });
     expect(lookups).toHaveLength(2);
   });
 
   test('by several at once is looked up and sent once for all of them', async () => {
-    const settlement = open();
+    const rows = open();
     const payment = await unknown('a', { sent: true });
-    const ends = await Promise.all([settlement.resume(payment), settlement.resume(payment)]);
+    const ends = await Promise.all([rows.resume(payment), rows.resume(payment)]);
     expect(ends.map((end) => end?.state)).toEqual(['settled', 'settled']);
     expect([lookups.length, given.length]).toEqual([1, 1]);
   });
@@ -379,9 +379,9 @@ describe('a round of reconciliation', () => {
   test('gives back a reservation that no call works on, brings the rest to its end, and leaves what is served', async () => {
     const reserved = String(await ledger.reserve(sale('reserved'), false));
     const [left, open_, mine] = [await stored('left', { sent: true }), await unknown('open'), await stored('mine')];
-    const settlement = open();
-    await settlement.reconcile(({ id }) => id === mine.id);
-    await settlement.idle();
+    const rows = open();
+    await rows.reconcile(({ id }) => id === mine.id);
+    await rows.idle();
     expect(await Promise.all([{ id: reserved }, left, open_, mine].map(stateOf))).toEqual([
       ...[null, 'settled', 'settled', 'settling'],
     ]);
@@ -391,11 +391,11 @@ describe('a round of reconciliation', () => {
   test('looks at a row again after pauses that double, so that old rows cost little', async () => {
     verdict = { kind: 'unknown' };
     const payment = await unknown('a', { sent: true });
-    const settlement = open();
+    const rows = open();
     const at: number[] = [];
     for (let second = 0; second <= 70; second++) {
       const before = lookups.length;
-      await settlement.reconcile(served);
+      await rows.reconcile(served);
       if (lookups.length > before) at.push(second);
       await clock.advance(1000);
     }
@@ -407,10 +407,10 @@ describe('a round of reconciliation', () => {
     verdict = { kind: 'unknown' };
     const ids = Array.from({ length: 250 }, (_, at) => `row ${String(at).padStart(4, '0')}`);
     await putUnknown(ids);
-    const settlement = open();
+    const rows = open();
     const round = async () => {
       const before = lookups.length;
-      await settlement.reconcile(served);
+      await rows.reconcile(served);
       return lookups.slice(before).map(({ id }) => id);
     };
     expect(await round()).toEqual(ids.slice(0, 100));
@@ -427,11 +427,11 @@ describe('a round of reconciliation', () => {
     verdict = { kind: 'unknown' };
     const ids = Array.from({ length: 150 }, (_, at) => `row ${String(at).padStart(4, '0')}`);
     await putUnknown(ids);
-    const settlement = open();
-    await settlement.reconcile(served);
+    const rows = open();
+    await rows.reconcile(served);
     await clock.advance(60_000);
     lookups.length = 0;
-    await settlement.reconcile(served);
+    await rows.reconcile(served);
     expect(lookups.map(({ id }) => id)).toEqual(ids.slice(100));
   });
 
@@ -458,11 +458,11 @@ describe('a round of reconciliation', () => {
     verdict = { kind: 'unknown' };
     const ids = Array.from({ length: 180 }, (_, at) => `row ${String(at).padStart(4, '0')}`);
     await putUnknown(ids.slice(0, 90));
-    const settlement = open();
-    await settlement.reconcile(served);
+    const rows = open();
+    await rows.reconcile(served);
     await putUnknown(ids.slice(90));
     lookups.length = 0;
-    await settlement.reconcile(served);
+    await rows.reconcile(served);
     expect(lookups.map(({ id }) => id)).toEqual(ids.slice(90));
   });
 
@@ -471,9 +471,9 @@ describe('a round of reconciliation', () => {
     outcome = late.promise;
     await unknown('a', { sent: true });
     await unknown('b', { sent: true });
-    const settlement = open();
+    const rows = open();
     let isOver = false;
-    const round = settlement.reconcile(served).then(() => {
+    const round = rows.reconcile(served).then(() => {
       isOver = true;
     });
     await pass(WAIT_MS / 10 - 1);
@@ -485,10 +485,10 @@ describe('a round of reconciliation', () => {
     await pass(WAIT_MS / 10);
     await round;
     // What is under way is not begun again.
-    await settlement.reconcile(served);
+    await rows.reconcile(served);
     expect(given).toHaveLength(2);
     late.resolve(SETTLED);
-    await settlement.idle();
+    await rows.idle();
     expect((await ledger.countByState()).settled).toBe(2);
   });
 
