@@ -1,17 +1,14 @@
 import { z } from 'zod';
-import type { RailProbes, ReportedStatus, SettlingProcess, SettlingReport } from '../payment/settling.ts';
+import type { LeaderLink, LeaderReport, RailProbes, ReportedStatus } from '../payment/settling.ts';
 import type { Notifications } from '../store/ports/instances.ts';
 import type { Membership } from './membership.ts';
 
 const NO_LEADER = 'no instance settles just now';
 
 /** Links other instances to the leader: they ask for settlements by notifications, and read its last report. */
-export function createSettlingLink(
-  membership: Pick<Membership, 'reported'>,
-  notifications: Notifications,
-): SettlingProcess {
+export function createLeaderLink(membership: Pick<Membership, 'reported'>, notifications: Notifications): LeaderLink {
   let text: string | null = null;
-  let read: ReturnType<SettlingProcess['report']> = null;
+  let read: ReturnType<LeaderLink['report']> = null;
 
   /** Parses each text once, because every sale reads the report. */
   function report() {
@@ -55,14 +52,14 @@ const shape = z.object({
 const NOTHING: ReportedStatus = { unavailable: null, codeRefused: null, payers: [] };
 
 /** The leader's report as text. The previous version reads it too, so it has the members of the two rails it knows. */
-export function reportText({ status, probes }: SettlingReport): string {
+export function reportText({ status, probes }: LeaderReport): string {
   const { unavailable, codeRefused, payers } = status['usdc-exact'] ?? NOTHING;
   const gatewayUnavailable = status['usdc-gateway']?.unavailable ?? null;
   return JSON.stringify({ unavailable, codeRefused, payers, gatewayUnavailable, rails: probes, status });
 }
 
 /** A report of this version or the previous one; null for any other text. */
-export function readReport(text: string): SettlingReport | null {
+export function readReport(text: string): LeaderReport | null {
   try {
     const parsed = shape.safeParse(JSON.parse(text));
     if (!parsed.success) return null;

@@ -6,7 +6,7 @@ import type { Payment } from '../store/ports/payments.ts';
 import type { Accepted, Credential, ProtocolName, Receipt } from './protocol.ts';
 import type { Delivery } from './receipt.ts';
 import type { PaymentRefused, RefusalSentences } from './refusal.ts';
-import type { Authorization, ContractCall, Found, RailSettling, Settler, SettlingTerms } from './settler.ts';
+import type { Authorization, ContractCall, Found, RailSettling, Settler, SettlerContext } from './settler.ts';
 
 // The port between rails and the core. A rail knows how money moves and what proves it; it knows no protocol and no
 // HTTP. What settles stands in settler.ts.
@@ -47,7 +47,7 @@ export interface OpenRail {
   recognises(accepted: Accepted): boolean;
   readonly purchase: PurchaseRail;
   /** Opens settlement by this process: once, or once per lease. Throws when the rail's configuration cannot work. */
-  openSettling(terms: SettlingTerms): RailSettling;
+  openSettling(context: SettlerContext): RailSettling;
 }
 
 export interface Asker {

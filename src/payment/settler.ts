@@ -95,7 +95,7 @@ export interface RailSettling extends SettlingRail {
   probe?(): Promise<RailProbe>;
 }
 
-export interface SettlingTerms {
+export interface SettlerContext {
   /** Writes transactions to disk before they are sent. Those whose ids it does not return must not be sent. */
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   readonly fencingToken?: number | undefined;

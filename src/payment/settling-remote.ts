@@ -3,21 +3,14 @@ import { bytesToHex } from '../lib/hex.ts';
 import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
-import type {
-  Leader,
-  LocalSettling,
-  MaintainedSettling,
-  ReportedStatus,
-  Settling,
-  SettlingProcess,
-} from './settling.ts';
+import type { Leader, LeaderLink, LocalSettling, MaintainedSettling, ReportedStatus, Settling } from './settling.ts';
 
 // Settlement by another process, and by whichever instance leads. This process stores the intent in the ledger and
 // asks; the other settles it and writes down its end. A request and its answer can be lost, so only the row counts.
 
 interface RemoteSettlingOptions {
   ledger: Ledger;
-  process: SettlingProcess;
+  leader: LeaderLink;
   clock: Clock;
   waitMs: number;
   /** Told the state of a row once no call of this process waits for it. It must not throw. */
@@ -29,16 +22,16 @@ interface RemoteSettlingOptions {
 const POLL_MS = 250;
 
 export function createRemoteSettling(options: RemoteSettlingOptions): MaintainedSettling {
-  const { ledger, process, clock, waitMs, onLeft, log } = options;
+  const { ledger, leader, clock, waitMs, onLeft, log } = options;
   const waiting = createWaiting();
-  process.onEnded(waiting.wake);
+  leader.onEnded(waiting.wake);
 
   /** Returns the row once it has ended, cannot be ended now, or `waitMs` have passed. */
   async function untilEnded(id: string): Promise<Payment | null> {
     const { nap, forget } = waiting.listen(id);
     const until = clock.nowMs() + waitMs;
     try {
-      process.ask(id);
+      leader.ask(id);
       for (;;) {
         const pauseMs = Math.max(0, Math.min(POLL_MS, until - clock.nowMs()));
         await clock.sleep(pauseMs, nap.signal).catch(() => {});
@@ -67,7 +60,7 @@ export function createRemoteSettling(options: RemoteSettlingOptions): Maintained
   return {
     settle,
     resume: settle,
-    ...createReportedStatus(process),
+    ...createReportedStatus(leader),
     detail: () => null,
     carry: async () => false,
     report: () => null,
@@ -184,7 +177,7 @@ export function createSwitchedSettling(options: SwitchedSettlingOptions): Mainta
 function createReportedStatus({
   report,
   staleReason,
-}: Pick<SettlingProcess, 'report' | 'staleReason'>): Pick<Settling, 'status' | 'probes'> {
+}: Pick<LeaderLink, 'report' | 'staleReason'>): Pick<Settling, 'status' | 'probes'> {
   return {
     status: (rail) => {
       const reported = (): ReportedStatus | undefined => report()?.status[rail];

@@ -40,14 +40,14 @@ export interface ReportedStatus {
 }
 
 /** What the other processes must know before they sell, as plain JSON, without the rails that are off. */
-export interface SettlingReport {
+export interface LeaderReport {
   readonly status: Readonly<Partial<Record<RailName, ReportedStatus>>>;
   readonly probes: RailProbes;
 }
 
 /** The process that settles, as this one reaches it. All else is in the ledger's rows. */
-export interface SettlingProcess {
-  report(): SettlingReport | null;
+export interface LeaderLink {
+  report(): LeaderReport | null;
   /** Why the last report no longer counts, so that nothing may be sold; null while it counts. */
   staleReason(): string | null;
   /** Asks for a stored intent to be settled. May be lost. */
@@ -60,7 +60,7 @@ export interface SettlesForOthers {
   /** Settles a stored row, or finds that it cannot be ended now. Never rejects. False at once in another process. */
   carry(id: string): Promise<boolean>;
   /** Null when this process does not settle. */
-  report(): SettlingReport | null;
+  report(): LeaderReport | null;
   /** Takes over rows of dead processes: of `dead` at once, of unlisted ones later. Rejects if the ledger is silent. */
   takeOver(dead?: readonly string[]): Promise<void>;
 }
@@ -83,11 +83,11 @@ export interface Leader extends SettlesForOthers {
   stepDown(): void;
 }
 
-export type SettlingPlace =
+export type SettledBy =
   | { readonly kind: 'local' }
   | {
       readonly kind: 'switched';
-      readonly process: SettlingProcess;
+      readonly leader: LeaderLink;
       readonly living: () => readonly string[];
       readonly takeOverAfterMs: number;
       /** Begins to compete for the lease. Rejects when the ledger cannot be reached. */
@@ -95,9 +95,9 @@ export type SettlingPlace =
     };
 
 /** Counts the processes that keep replies in this ledger now, itself among them. They divide the space for replies. */
-export function sharersOf(place: SettlingPlace | undefined): () => number {
+export function sharersOf(settledBy: SettledBy | undefined): () => number {
   // Before the first heartbeat is answered, an instance knows of itself alone.
-  return () => (place?.kind === 'switched' ? Math.max(1, place.living().length) : 1);
+  return () => (settledBy?.kind === 'switched' ? Math.max(1, settledBy.living().length) : 1);
 }
 
 type StatusSource = Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refused' | 'refusesCode'>;
@@ -121,7 +121,7 @@ export interface LocalSettling extends MaintainedSettling {
   load(): Promise<void>;
   /** Settles every intent without a transaction. A row that has a running task is not started again. */
   carryWaiting(): Promise<void>;
-  report(): SettlingReport;
+  report(): LeaderReport;
 }
 
 const OFF: RailStatus = {

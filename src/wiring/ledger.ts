@@ -4,13 +4,13 @@ import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { Counter, Registry } from 'prom-client';
 import { type Config, ConfigError } from '../config.ts';
-import { createSettlingLink, reportText } from '../instances/leader-link.ts';
+import { createLeaderLink, reportText } from '../instances/leader-link.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/windows.ts';
 import { addressOf } from '../lib/secp256k1.ts';
-import type { Leader, SettlingPlace } from '../payment/settling.ts';
+import type { Leader, SettledBy } from '../payment/settling.ts';
 import type { InstancesShare } from '../store/instances.ts';
 import { refuseMoved } from '../store/ledger-lock.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
@@ -38,7 +38,7 @@ interface Instance {
   /** The database's time, in Unix milliseconds. */
   nowMs(): Promise<number>;
   /** For `createPayments`: this process settles while its instance leads. */
-  readonly place: Extract<SettlingPlace, { kind: 'switched' }>;
+  readonly settledBy: Extract<SettledBy, { kind: 'switched' }>;
 }
 
 /**
@@ -136,11 +136,11 @@ function createInstance(
     });
   }
 
-  const process = createSettlingLink(membership, notifications);
+  const leader = createLeaderLink(membership, notifications);
   return {
     membership,
     nowMs,
-    place: { kind: 'switched', process, living: membership.living, takeOverAfterMs: NEW_INSTANCE_MS, join },
+    settledBy: { kind: 'switched', leader, living: membership.living, takeOverAfterMs: NEW_INSTANCE_MS, join },
   };
 }
 

@@ -20,7 +20,7 @@ import { createWallet } from '../payment/relayer/transactions.ts';
 import { createPurchase, createServe } from '../payment/sale.ts';
 import { createSettleRows } from '../payment/settle-rows.ts';
 import { createSettledToday } from '../payment/settled-today.ts';
-import type { RailSettling, Relaying, SettlingRail, SettlingTerms } from '../payment/settler.ts';
+import type { RailSettling, Relaying, SettlerContext, SettlingRail } from '../payment/settler.ts';
 import {
   createLocalSettling,
   createMaintenance,
@@ -30,9 +30,9 @@ import {
   type MaintainedSettling,
   type RailProbes,
   type RailStatus,
+  type SettledBy,
   type SettlesForOthers,
   type Settling,
-  type SettlingPlace,
   sharersOf,
 } from '../payment/settling.ts';
 import { createRemoteSettling, createSwitchedSettling } from '../payment/settling-remote.ts';
@@ -63,19 +63,19 @@ interface PaymentsOptions<S>
   railList?: RailList;
   onMove?: OnMove;
   /** Which process settles. By default this one alone. */
-  place?: SettlingPlace | undefined;
+  settledBy?: SettledBy | undefined;
   onLeft?: OpenSettlingOptions['onLeft'];
 }
 
 export function createPayments<S>(options: PaymentsOptions<S>) {
-  const { config, bootId, railList = RAILS, place = { kind: 'local' }, onLeft, log } = options;
+  const { config, bootId, railList = RAILS, settledBy = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
   const mismatch = watchMismatch(options);
   const statusBy = (whyUnconfirmed: () => string | null) => (name: RailName) =>
     statusNow(() => settling, name, whyUnconfirmed, mismatch);
   const rails = openRails(kit, statusBy(options.chain.agreed.whyUnconfirmed), railList);
   const parts: SettlingParts = { ...kit, rails, openBooks: bookOpener(options) };
-  const settling: MaintainedSettling = openSettling(parts, { place, onLeft });
+  const settling: MaintainedSettling = openSettling(parts, { settledBy, onLeft });
   const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
   const maintenance = createMaintenance({
     settling: mismatch ? watched(settling, mismatch) : settling,
@@ -105,13 +105,13 @@ export type Payments = ReturnType<typeof createPayments<object>>;
 
 /** What selling and settling share. `probes` reports the remote services. */
 function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
-  const { config, chain, store, channels, bootId, railList, place, onMove, clock, log } = options;
+  const { config, chain, store, channels, bootId, railList, settledBy, onMove, clock, log } = options;
   const { spending, settled, metrics, transfers, outgoing } = options;
   const { usdc, chainId } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.maxOpenPayments;
-  const limits = { storeBytes, sharedBy: sharersOf(place), keepSeconds, maxDeliveries, maxOpen };
+  const limits = { storeBytes, sharedBy: sharersOf(settledBy), keepSeconds, maxDeliveries, maxOpen };
   const ledger = createLedger({ store, channels, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
   // Simulations come from the address that will send: the facilitator's or relayer's, else the seller's.
@@ -176,23 +176,23 @@ interface SettlingParts
 }
 
 interface OpenSettlingOptions {
-  place: SettlingPlace;
+  settledBy: SettledBy;
   /** Called with the state of a row of another process, once no call of ours waits for that row. */
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
 }
 
-export function openSettling(parts: SettlingParts, { place, onLeft }: OpenSettlingOptions): MaintainedSettling {
+export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSettlingOptions): MaintainedSettling {
   const { config, ledger, clock, log } = parts;
-  switch (place.kind) {
+  switch (settledBy.kind) {
     case 'local': {
       const takeOver = createRecovery({ ledger, living: undefined, takeOverAfterMs: 0, clock, log });
       return openLocalSettling(parts, { takeOver, isShared: false });
     }
     case 'switched': {
-      const { process, living, takeOverAfterMs, join } = place;
+      const { leader, living, takeOverAfterMs, join } = settledBy;
       const takeOver = createRecovery({ ledger, living, takeOverAfterMs, clock, log });
       const openLocal = (fencingToken: number) => openLocalSettling(parts, { takeOver, isShared: true, fencingToken });
-      const remote = createRemoteSettling({ ledger, process, clock, waitMs: config.settleWaitMs, onLeft, log });
+      const remote = createRemoteSettling({ ledger, leader, clock, waitMs: config.settleWaitMs, onLeft, log });
       return createSwitchedSettling({ remote, openLocal, takeOver, join, log });
     }
   }
@@ -207,10 +207,10 @@ interface LocalTerms {
 
 function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingToken }: LocalTerms): LocalSettling {
   const { config, token, ledger, clock, log } = parts;
-  const noteBroadcast: SettlingTerms['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
+  const noteBroadcast: SettlerContext['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
   const relayer = createSharedRelayer(parts, noteBroadcast);
-  const terms: SettlingTerms = { noteBroadcast, fencingToken, relaying: relayer.open };
-  const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(terms) }));
+  const context: SettlerContext = { noteBroadcast, fencingToken, relaying: relayer.open };
+  const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(context) }));
   const books = parts.openBooks?.(
     rails.map(({ rail, settling }) => ({
       name: rail.info.name,
@@ -251,7 +251,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
 }
 
 /** Our relayer, opened for the first rail that asks. A rail that a remote service settles does not ask. */
-function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlingTerms['noteBroadcast']) {
+function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlerContext['noteBroadcast']) {
   let relaying: Relaying | null = null;
   const byRail = new Map<string, Relaying>();
   const incomeToday = createIncome(parts, (rail) => byRail.has(rail));

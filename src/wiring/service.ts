@@ -134,7 +134,7 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
     store,
     bootId,
     railList,
-    place: instance?.place,
+    settledBy: instance?.settledBy,
     onMove,
     onLeft,
   });
@@ -151,7 +151,7 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
     bootId,
     runsMaintenance: ledger.leads,
     isAlone: !instance,
-    sharedBy: sharersOf(instance?.place),
+    sharedBy: sharersOf(instance?.settledBy),
     windows,
   });
   const facilitator = createFacilitator({

@@ -105,7 +105,7 @@ export async function withPayments<T>(
     log,
     ...(railList && { railList }),
     // No other instance is alive, so there is no heartbeat to wait for.
-    ...(instance && { place: { ...instance.place, takeOverAfterMs: 0 } }),
+    ...(instance && { settledBy: { ...instance.settledBy, takeOverAfterMs: 0 } }),
   });
   try {
     await payments.start();

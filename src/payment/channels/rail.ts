@@ -16,7 +16,7 @@ import type { Asker, Look, OpenRail, PaidProof, PaymentCommand, Presenter, Purch
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
-import { type Authorization, paymentKey, type RailProbe, type RailSettling, type SettlingTerms } from '../settler.ts';
+import { type Authorization, paymentKey, type RailProbe, type RailSettling, type SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import { checkAccepted, neededValidity, receiveDigest } from '../usdc/authorization.ts';
 import { createTransferBooks } from '../usdc/books.ts';
@@ -283,10 +283,10 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
     info: channelsInfo,
     recognises: (accepted) => accepted.scheme === SCHEME,
     purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => here?.wake() }),
-    openSettling: (settling) => {
+    openSettling: (context) => {
       here = openChannelSettling(
         { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs: LAST_CLAIMS_MS },
-        settling,
+        context,
       );
       return here.rail;
     },
@@ -409,13 +409,13 @@ interface ChannelSettlingOptions {
   };
 }
 
-export function openChannelSettling(options: ChannelSettlingOptions, settling: SettlingTerms) {
+export function openChannelSettling(options: ChannelSettlingOptions, context: SettlerContext) {
   const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
-  const relayer = settling.relaying(channelsInfo.name);
+  const relayer = context.relaying(channelsInfo.name);
   const stopping = new AbortController();
   const reader = createChannelReader(chain);
   const { receiver, token } = terms;
-  const parts = { ...options, relayer, reader, receiver, token, fencingToken: settling.fencingToken };
+  const parts = { ...options, relayer, reader, receiver, token, fencingToken: context.fencingToken };
   const limits = claimLimits(channels);
   const alarms = createWithdrawalAlarms(clock);
   const alarm = createClaimAlarm({ store, network, limits, clock, log });
@@ -436,7 +436,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, settling: S
       /** An instance of several sends no last claims: it gives its lease up first, and the next leader claims. */
       stop: async () => {
         stopping.abort();
-        if (settling.fencingToken === undefined) await claimLast(claims, options);
+        if (context.fencingToken === undefined) await claimLast(claims, options);
       },
     },
     evidence,

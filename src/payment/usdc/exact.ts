@@ -9,7 +9,7 @@ import type { Upstreams } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Asker, Look, OpenRail, PurchaseRail, RailInfo } from '../rail.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
-import { type Authorization, NONCE_USED, paymentKey, type RailSettling, type SettlingTerms } from '../settler.ts';
+import { type Authorization, NONCE_USED, paymentKey, type RailSettling, type SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
   authorizationDigest,
@@ -90,8 +90,8 @@ export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
     // This rail checks every payment that no other rail recognises.
     recognises: () => true,
     purchase: openPurchase(needs, status),
-    openSettling: (terms) => ({
-      ...(remote ? openFacilitated(remote, needs, terms) : openRelayed(needs.evidence, terms)),
+    openSettling: (context) => ({
+      ...(remote ? openFacilitated(remote, needs, context) : openRelayed(needs.evidence, context)),
       books,
     }),
   };
@@ -150,7 +150,7 @@ export function createExactRail(options: ExactRailOptions): PurchaseRail {
 }
 
 /** Throws when no relayer is configured. */
-function openRelayed(evidence: Pick<Evidence, 'lookup'>, { relaying }: SettlingTerms): RailSettling {
+function openRelayed(evidence: Pick<Evidence, 'lookup'>, { relaying }: SettlerContext): RailSettling {
   return { settler: relaying(exactInfo.name).settler, evidence, ownOnly: false };
 }
 
@@ -171,7 +171,7 @@ const NEVER = new AbortController().signal;
 function openFacilitated(
   remote: RemoteFacilitatorConfig,
   needs: FacilitatedNeeds,
-  { noteBroadcast }: SettlingTerms,
+  { noteBroadcast }: SettlerContext,
 ): RailSettling {
   const { config, evidence, check, token, clock, log } = needs;
   const client = openFacilitator(remote, needs);

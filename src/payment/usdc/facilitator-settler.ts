@@ -12,8 +12,8 @@ import {
   type Outcome,
   REVERTED,
   type Settler,
+  type SettlerContext,
   type SettlingRail,
-  type SettlingTerms,
 } from '../settler.ts';
 import type { Evidence } from './evidence.ts';
 import { type FacilitatorClient, type RequestTerms, type SettleReply, settleRequest } from './facilitator.ts';
@@ -280,7 +280,7 @@ export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: Rem
 }
 
 interface ServiceSettlingOptions
-  extends Pick<SettlingTerms, 'noteBroadcast'>,
+  extends Pick<SettlerContext, 'noteBroadcast'>,
     Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'hasCode' | 'usedBefore' | 'clock' | 'log'> {
   extra: Record<string, unknown>;
   config: Pick<Config, 'network' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;

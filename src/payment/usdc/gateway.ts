@@ -17,7 +17,7 @@ import {
   type Intent,
   paymentKey,
   type RailSettling,
-  type SettlingTerms,
+  type SettlerContext,
 } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
@@ -74,14 +74,14 @@ export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRa
       times: config,
       clock,
     }),
-    openSettling: (terms) => openSettling(gateway, needs, terms),
+    openSettling: (context) => openSettling(gateway, needs, context),
   };
 }
 
 function openSettling(
   { client, evidence, extra, wallet }: OpenGateway,
   { config, chain, ledger, token, transfers: store, clock, log }: GatewayNeeds,
-  { noteBroadcast }: SettlingTerms,
+  { noteBroadcast }: SettlerContext,
 ): RailSettling {
   const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
     (await evidence.isUsed(authorization)) ? ALREADY_USED : null;

@@ -12,7 +12,7 @@ import {
   paymentKey,
   type RailSettling,
   REVERTED,
-  type SettlingTerms,
+  type SettlerContext,
 } from '../../../src/payment/settler.ts';
 import type { RailStatus } from '../../../src/payment/settling.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
@@ -48,7 +48,7 @@ export function createToyRail(bankUrl: string): RailModule {
     return (await (await fetch(bankUrl + path, { method: 'POST', body, signal })).json()) as T;
   }
 
-  async function move({ id, authorization }: Intent, { noteBroadcast }: SettlingTerms): Promise<Outcome> {
+  async function move({ id, authorization }: Intent, { noteBroadcast }: SettlerContext): Promise<Outcome> {
     // The transaction is on disk before the bank gets it. From then on only the evidence ends the sale.
     const transaction = randomBytes(32);
     if (!(await noteBroadcast([{ id, transaction }])).has(id)) return { kind: 'unknown' };
@@ -95,9 +95,9 @@ export function createToyRail(bankUrl: string): RailModule {
       return { checkedBlock: 0, hasCode: false };
     },
   });
-  const openSettling = (terms: SettlingTerms): RailSettling => ({
+  const openSettling = (context: SettlerContext): RailSettling => ({
     settler: {
-      settle: (intents) => intents.map((intent) => move(intent, terms).catch(unknown)),
+      settle: (intents) => intents.map((intent) => move(intent, context).catch(unknown)),
       unavailable: () => null,
       stop: async () => {},
     },

@@ -180,7 +180,7 @@ describe('the rails', () => {
     if (!direct) throw new Error('no rail');
     const settlings: ReturnType<typeof openSettling>[] = [];
     const settling = () => {
-      const opened = openSettling({ ...parts, rails }, { place: { kind: 'local' } });
+      const opened = openSettling({ ...parts, rails }, { settledBy: { kind: 'local' } });
       settlings.push(opened);
       return opened;
     };
@@ -220,7 +220,7 @@ describe('the rails', () => {
     const { parts, close } = await open({});
     const keyless = { ...parts, wallet: null };
     const rails = openRails(keyless, () => WELL);
-    const openAll = () => openSettling({ ...keyless, rails }, { place: { kind: 'local' } });
+    const openAll = () => openSettling({ ...keyless, rails }, { settledBy: { kind: 'local' } });
     expect(openAll).toThrow('RELAYER_PRIVATE_KEY is missing');
     await close();
   });
@@ -232,9 +232,9 @@ describe('the rails', () => {
     const given: Relaying[] = [];
     const watched: OpenRail = {
       ...plain,
-      openSettling: (terms) => {
-        given.push(terms.relaying(plain.info.name));
-        return plain.openSettling(terms);
+      openSettling: (context) => {
+        given.push(context.relaying(plain.info.name));
+        return plain.openSettling(context);
       },
     };
     let loads = 0;
@@ -245,7 +245,7 @@ describe('the rails', () => {
         return NOTHING_SPENT;
       },
     };
-    const settling = openSettling({ ...parts, spending, rails: [watched, watched] }, { place: { kind: 'local' } });
+    const settling = openSettling({ ...parts, spending, rails: [watched, watched] }, { settledBy: { kind: 'local' } });
     await settling.start(() => {});
     expect([given.length, given[0] === given[1], loads]).toEqual([2, true, 1]);
     expect(given[0]?.settler.unavailable()).toBeNull();
@@ -266,7 +266,7 @@ describe('the rails', () => {
       const id = await ledger.reserve(sale('n', { contract: hexToBytes(contract), amount }), false);
       await ledger.storeIntent(String(id), storedIntent());
       await ledger.settled(String(id), Buffer.alloc(32, 1), 9, amount);
-      const settling = openSettling({ ...parts, spending, rails }, { place: { kind: 'local' } });
+      const settling = openSettling({ ...parts, spending, rails }, { settledBy: { kind: 'local' } });
       await settling.start(() => {});
       answers.push(settling.status('usdc-exact').unavailable());
       await settling.stop();
@@ -277,7 +277,7 @@ describe('the rails', () => {
 
   test('open no relayer where a facilitator settles, so that none needs a key', async () => {
     const { parts, rails, close } = await open(facilitated());
-    const settling = openSettling({ ...parts, wallet: null, rails }, { place: { kind: 'local' } });
+    const settling = openSettling({ ...parts, wallet: null, rails }, { settledBy: { kind: 'local' } });
     await settling.start(() => {});
     await settling.stop();
     await close();

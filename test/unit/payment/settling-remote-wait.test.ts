@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import type { SettlingProcess } from '../../../src/payment/settling.ts';
+import type { LeaderLink } from '../../../src/payment/settling.ts';
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
@@ -40,7 +40,7 @@ const open = (): Ledger =>
 function newRemote(change: Partial<Ledger> = {}) {
   const reads: number[] = [];
   const warned: object[] = [];
-  const process: SettlingProcess = {
+  const leader: LeaderLink = {
     ask: () => {},
     onEnded: (listener) => {
       tell = listener;
@@ -57,7 +57,7 @@ function newRemote(change: Partial<Ledger> = {}) {
     ...change,
   };
   const log = { warn: (detail: object) => void warned.push(detail) };
-  return { remote: createRemoteSettling({ ledger: watched, process, clock, waitMs: WAIT_MS, log }), reads, warned };
+  return { remote: createRemoteSettling({ ledger: watched, leader, clock, waitMs: WAIT_MS, log }), reads, warned };
 }
 
 async function stored(state: 'settling' | 'unknown'): Promise<Payment> {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import type { Intent } from '../../../src/payment/settler.ts';
-import type { SettlingProcess, SettlingReport } from '../../../src/payment/settling.ts';
+import type { LeaderLink, LeaderReport } from '../../../src/payment/settling.ts';
 import { createRemoteSettling } from '../../../src/payment/settling-remote.ts';
 import type { LedgerStore } from '../../../src/store/ports/payments.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
@@ -22,7 +22,7 @@ let stores: LedgerStore[];
 let serving: Ledger;
 let settling: Ledger;
 /** What the other process reported last, and why that does not count. */
-let report: SettlingReport | null;
+let report: LeaderReport | null;
 let staleReason: string | null;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'percall-settling-'));
@@ -73,7 +73,7 @@ function handTo(work: (id: string) => Promise<unknown>, notifies: boolean, waitM
   let tell = (_id: string) => {};
   const asked: string[] = [];
   const left: [string, string | null][] = [];
-  const process: SettlingProcess = {
+  const leader: LeaderLink = {
     ask: (id) => {
       asked.push(id);
       void work(id).then(() => notifies && tell(id));
@@ -86,7 +86,7 @@ function handTo(work: (id: string) => Promise<unknown>, notifies: boolean, waitM
   };
   const onLeft = (id: string, state: string | null) => void left.push([id, state]);
   const log = { warn: () => {} };
-  const remote = createRemoteSettling({ ledger: serving, process, clock: systemClock, waitMs, onLeft, log });
+  const remote = createRemoteSettling({ ledger: serving, leader, clock: systemClock, waitMs, onLeft, log });
   return { remote, asked, left };
 }
 

@@ -1,14 +1,14 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import type { Intent } from '../../../src/payment/settler.ts';
-import type { Leader, LocalSettling, MaintainedSettling, SettlingReport } from '../../../src/payment/settling.ts';
+import type { Leader, LeaderReport, LocalSettling, MaintainedSettling } from '../../../src/payment/settling.ts';
 import { createSwitchedSettling } from '../../../src/payment/settling-remote.ts';
 
-const REPORT: SettlingReport = { status: {}, probes: {} };
+const REPORT: LeaderReport = { status: {}, probes: {} };
 const INTENT = { id: 'sale' } as Intent;
 const CONTRACT = Buffer.alloc(20);
 
 /** A settlement that notes its calls under a name; `report` shows whether it settles by itself. */
-function settlementOf(name: string, done: string[], report: SettlingReport | null): LocalSettling {
+function settlementOf(name: string, done: string[], report: LeaderReport | null): LocalSettling {
   const note =
     <T>(what: string, answer: T) =>
     async (): Promise<T> => {
@@ -22,7 +22,7 @@ function settlementOf(name: string, done: string[], report: SettlingReport | nul
     probes: () => ({ [name]: { ok: true } }),
     detail: () => name,
     carry: note('carry', report !== null),
-    report: () => report as SettlingReport,
+    report: () => report as LeaderReport,
     takeOver: note('takeOver', undefined),
     start: note('start', undefined),
     load: note('load', undefined),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createSettlingLink, reportText } from '../../../src/instances/leader-link.ts';
-import type { SettlingReport } from '../../../src/payment/settling.ts';
+import { createLeaderLink, reportText } from '../../../src/instances/leader-link.ts';
+import type { LeaderReport } from '../../../src/payment/settling.ts';
 import type { Notifications } from '../../../src/store/ports/instances.ts';
 
 const WELL = { unavailable: null, codeRefused: null, payers: [] };
@@ -19,8 +19,8 @@ function newLink() {
     onAsked() {},
     close: async () => {},
   };
-  const link = createSettlingLink({ reported: () => leader.text }, notifications);
-  const report = (given: SettlingReport) => {
+  const link = createLeaderLink({ reported: () => leader.text }, notifications);
+  const report = (given: LeaderReport) => {
     leader.text = reportText(given);
   };
   return { leader, link, report, asked, end: (id: string) => end(id) };
@@ -42,14 +42,14 @@ test('while no instance leads, or its report cannot be read, no report is valid'
 test('the leader’s report is read unchanged until its next report', () => {
   const { link, report } = newLink();
   const payers = [[`0x${'07'.repeat(20)}`, 'its payments burn gas']] as const;
-  const first: SettlingReport = {
+  const first: LeaderReport = {
     status: {
       'usdc-exact': { unavailable: 'short of gas', codeRefused: 'the budget is used up', payers },
       'usdc-gateway': { ...WELL, unavailable: 'a payment waits' },
     },
     probes: { gateway: { ok: false, detail: 'away' }, facilitator: { ok: true, sender: `0x${'77'.repeat(20)}` } },
   };
-  const second: SettlingReport = { status: { 'usdc-exact': WELL }, probes: {} };
+  const second: LeaderReport = { status: { 'usdc-exact': WELL }, probes: {} };
   for (const given of [first, second, first]) {
     report(given);
     expect([link.report(), link.staleReason()]).toEqual([given, null]);
