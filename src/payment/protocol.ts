@@ -97,10 +97,10 @@ export interface HttpProtocol {
 }
 
 export interface PreparedProtocol extends HttpProtocol {
-  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], place: Place): Prepared;
+  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: ServiceOrigin): Prepared;
 }
 
-export interface Place {
+export interface ServiceOrigin {
   readonly publicOrigin: string;
   readonly chain: NamedChain;
 }
@@ -155,7 +155,7 @@ export function createHint(
   { path, summary, price, freeSummary }: Endpoint<never>,
   mount: 'paid' | 'mpp',
   howToPay: string,
-  { publicOrigin, chain }: Place,
+  { publicOrigin, chain }: ServiceOrigin,
 ): (request: Pick<Requested, 'fault' | 'refusal'>) => string {
   const cost = `This answer costs ${price?.usd} USDC on ${chainTitle(chain)}: ${howToPay}`;
   const free = freeSummary ? ` Free summary: GET ${freeSummary}.` : '';

@@ -8,7 +8,7 @@ import type { Checkout } from '../payment/call.ts';
 import { createUsdcCheckout, type Offer, type Purchase } from '../payment/checkout.ts';
 import { type ChallengeSecrets, refusingSecond, withAuthSchemes } from '../payment/http-auth.ts';
 import { LNBTC_REFUSALS } from '../payment/lightning/proof.ts';
-import type { Place, PreparedProtocol, QuotedProtocol, ToolProtocol } from '../payment/protocol.ts';
+import type { PreparedProtocol, QuotedProtocol, ServiceOrigin, ToolProtocol } from '../payment/protocol.ts';
 import { createL402 } from '../payment/protocols/l402/l402.ts';
 import { createMppEvm } from '../payment/protocols/mpp/evm.ts';
 import { createMppLightning } from '../payment/protocols/mpp/lightning.ts';
@@ -29,7 +29,7 @@ export const usdcProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x4
 
 export const toolProtocol: ToolProtocol = x402Tool;
 
-export interface Terms extends PayTo, Place {
+export interface Terms extends PayTo, ServiceOrigin {
   readonly rails: RailsConfig;
 }
 

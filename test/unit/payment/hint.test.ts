@@ -6,11 +6,11 @@ const endpoint = { ...moodyEndpoint().endpoint, summary: 'Tells the distance.' }
   typeof createHint
 >[0];
 const usd = endpoint.price?.usd;
-const PLACE = { publicOrigin: 'https://data.example', chain: { name: 'Arc', isPlayMoney: false } };
+const ORIGIN = { publicOrigin: 'https://data.example', chain: { name: 'Arc', isPlayMoney: false } };
 const TERMS = `This answer costs ${usd} USDC on Arc: pay and repeat the request. How to pay: https://data.example/docs#paidTestMoody.`;
 const NONE = { fault: null, refusal: null };
-const hint = (request: Parameters<ReturnType<typeof createHint>>[0], of = endpoint, place = PLACE) =>
-  createHint(of, 'paid', 'pay and repeat the request.', place)(request);
+const hint = (request: Parameters<ReturnType<typeof createHint>>[0], of = endpoint, origin = ORIGIN) =>
+  createHint(of, 'paid', 'pay and repeat the request.', origin)(request);
 
 test('the hint says what the route sells, the price, the currency and the chain by name, what to do and where to read', () => {
   expect(hint(NONE)).toBe(`Tells the distance. ${TERMS}`);
@@ -18,7 +18,7 @@ test('the hint says what the route sells, the price, the currency and the chain 
 
 test('the hint says that the money is play money where it is', () => {
   const chain = { name: 'Arc', isPlayMoney: true };
-  expect(hint(NONE, endpoint, { ...PLACE, chain })).toContain(`costs ${usd} USDC on Arc (demo, play money):`);
+  expect(hint(NONE, endpoint, { ...ORIGIN, chain })).toContain(`costs ${usd} USDC on Arc (demo, play money):`);
 });
 
 test('the hint says where a free summary is', () => {

@@ -83,10 +83,10 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
       };
     },
     unpaidReason: ({ headers }) => (headers['payment-signature'] === undefined ? undefined : OTHER_MOUNT),
-    prepare: (endpoint, [requirement], place) => {
+    prepare: (endpoint, [requirement], origin) => {
       if (!requirement) throw new Error(`${endpoint.path} has no terms`);
       const request = encodeTerms(requirement);
-      const hint = createHint(endpoint, 'mpp', HOW_TO_PAY, place);
+      const hint = createHint(endpoint, 'mpp', HOW_TO_PAY, origin);
       return ({ method, target, fault, refusal }, error) => {
         const opaque = { n: randomBytes(NONCE_BYTES).toString('base64url'), r: requestOf(method, target) };
         const challenge = withId(secrets.current, {

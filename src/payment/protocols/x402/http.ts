@@ -36,9 +36,9 @@ export const x402Http: PreparedProtocol & QuotedProtocol = {
   carries: ({ headers }) => headers[PAYMENT] !== undefined,
   read: ({ headers }) => decodePayment(String(headers[PAYMENT])),
   unpaidReason,
-  prepare: (endpoint, accepts, place) => {
-    const challenge = createChallenge(endpoint, accepts, place.publicOrigin);
-    const hint = createHint(endpoint, 'paid', HOW_TO_PAY, place);
+  prepare: (endpoint, accepts, origin) => {
+    const challenge = createChallenge(endpoint, accepts, origin.publicOrigin);
+    const hint = createHint(endpoint, 'paid', HOW_TO_PAY, origin);
     const usual = bodyOf(hint({ fault: null, refusal: null }));
     // Catalogues ask without parameters, so the last fault is often the next one too.
     let last: { readonly fault: string | null; readonly body: string } = { fault: null, body: usual };
