@@ -6,13 +6,13 @@ import { PREFIX } from '../catalogue/paths.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
 import {
   askedRail,
-  type Door,
-  LIGHTNING_DOOR,
-  MAIN_DOOR,
+  LIGHTNING_ADDRESS,
+  MAIN_ADDRESS,
   PAYMENT,
   RAIL,
   type Rail,
   RECEIPT,
+  type ToolAddress,
   toolName,
 } from './tool.ts';
 
@@ -35,10 +35,10 @@ export function listFree(endpoint: Endpoint<never>, chain: NamedChain): Listed {
 }
 
 /** Its text gives models the price on the address's rail alone, because they cannot choose another. */
-export function listPriced(endpoint: Endpoint<never>, { rails, chain, network }: Terms, door: Door): Listed {
+export function listPriced(endpoint: Endpoint<never>, { rails, chain, network }: Terms, address: ToolAddress): Listed {
   const usd = endpoint.price?.usd ?? '';
   const price =
-    askedRail(undefined, rails, door.rail) === 'lightning'
+    askedRail(undefined, rails, address.rail) === 'lightning'
       ? `${usd} USD a call, paid in bitcoin over Lightning`
       : `${usd} USDC a call, paid on ${chainTitle(chain)} (${network})`;
   return {
@@ -105,11 +105,11 @@ export function outputSchema(result: z.ZodObject, priced: boolean): NonNullable<
 }
 
 /** First for the model, which sets a tool's name and arguments alone, then for the program that calls for it. */
-export function instructionsFor(chain: NamedChain, publicOrigin: string, door: Door): string {
-  const isLightning = door.rail === 'lightning';
+export function instructionsFor(chain: NamedChain, publicOrigin: string, address: ToolAddress): string {
+  const isLightning = address.rail === 'lightning';
   const [rail, other] = isLightning
-    ? ['in bitcoin over Lightning', `${publicOrigin}${MAIN_DOOR.path} sells the same in USDC`]
-    : ['in USDC over x402', `${publicOrigin}${LIGHTNING_DOOR.path} sells the same in bitcoin over Lightning`];
+    ? ['in bitcoin over Lightning', `${publicOrigin}${MAIN_ADDRESS.path} sells the same in USDC`]
+    : ['in USDC over x402', `${publicOrigin}${LIGHTNING_ADDRESS.path} sells the same in bitcoin over Lightning`];
   return `Data by the call. The chain of these tools is ${chainTitle(chain)}, and no other. \
 Tools named free_… just answer; tools named paid_… cost what their description says, with no account and no key.
 

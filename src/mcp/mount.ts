@@ -11,7 +11,7 @@ import { clientGone } from '../payment/run-endpoint.ts';
 import type { answerMessage } from './answer-message.ts';
 import { instructionsFor } from './listing.ts';
 import { problem } from './results.ts';
-import { DOORS, type Door, PAYMENT, RECEIPT, type Tool, type ToolCall } from './tool.ts';
+import { ADDRESSES, PAYMENT, RECEIPT, type Tool, type ToolAddress, type ToolCall } from './tool.ts';
 import { createTools, type ToolsDeps } from './tools.ts';
 
 // The tools server at its addresses. A message's origin, form and size are checked, it counts against the limit of its
@@ -55,10 +55,10 @@ export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
     all ??= createTools(deps);
     return all;
   };
-  for (const door of DOORS) mountDoor(app, deps, door, () => createShelf(toolsNow(), door));
+  for (const address of ADDRESSES) mountAddress(app, deps, address, () => createToolList(toolsNow(), address));
 }
 
-interface Shelf {
+interface ToolList {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Each list is made once. `full` lists the schemas of the answers too, which make it more than six times as long. */
   listed(full: boolean): readonly Listed[];
@@ -66,9 +66,9 @@ interface Shelf {
   weightOfFull(): number;
 }
 
-export function createShelf(all: ReadonlyMap<string, Tool>, door: Door): Shelf {
+export function createToolList(all: ReadonlyMap<string, Tool>, address: ToolAddress): ToolList {
   const offered = [...all].flatMap(([name, tool]) => {
-    const listed = tool.listedAt(door);
+    const listed = tool.listedAt(address);
     return listed ? [{ name, tool, listed }] : [];
   });
   const short = offered.map(({ listed }) => listed);
@@ -88,10 +88,10 @@ export function createShelf(all: ReadonlyMap<string, Tool>, door: Door): Shelf {
   };
 }
 
-function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock: () => Shelf): void {
-  let shelf: Shelf | null = null;
-  const url = door.path;
-  const instructions = instructionsFor(deps.chain, deps.publicOrigin, door);
+function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, address: ToolAddress, makeList: () => ToolList): void {
+  let list: ToolList | null = null;
+  const url = address.path;
+  const instructions = instructionsFor(deps.chain, deps.publicOrigin, address);
 
   async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const isFull = wantsSchemas(request.query);
@@ -100,8 +100,8 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock:
     if (Array.isArray(message)) throw BATCH;
     const envelope = withoutArguments(message);
     if (hasTooMany(envelope)) throw TOO_MANY_MEMBERS;
-    shelf ??= stock();
-    const { tools, listed, weightOfFull } = shelf;
+    list ??= makeList();
+    const { tools, listed, weightOfFull } = list;
     const tool = calledTool(message, tools);
     const client = clientKey(request.ip);
     const isPaid = own(own(own(message, 'params'), '_meta'), PAYMENT) !== undefined;
@@ -109,7 +109,7 @@ function mountDoor<S>(app: FastifyInstance, deps: McpDeps<S>, door: Door, stock:
     const { headers, refusal } = countCall(deps.limits[tool?.group ?? 'free'], client, isPaid, weight);
     reply.headers(headers);
     if (refusal && !tool) throw refusal;
-    const call = readCall(message, door, request, reply, deps.log);
+    const call = readCall(message, address, request, reply, deps.log);
     const respond = (asked: Tool) => (refusal ? Promise.reject(refusal) : asked.run(call));
     const toolbox = {
       instructions,
@@ -217,10 +217,16 @@ export function countCall({ perMinute, windows }: CallLimit, client: string, isP
 }
 
 /** Arguments and `_meta` are not judged yet. */
-function readCall(message: unknown, door: Door, request: FastifyRequest, reply: FastifyReply, log: CallLog): ToolCall {
+function readCall(
+  message: unknown,
+  address: ToolAddress,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  log: CallLog,
+): ToolCall {
   const params = own(message, 'params');
   return {
-    door,
+    address,
     // As received, because an invoice binds it: the SDK's copy drops members that it does not know.
     arguments: own(params, 'arguments'),
     meta: own(params, '_meta'),

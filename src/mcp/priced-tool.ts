@@ -84,7 +84,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, checkouts: Checkouts<
     const order = { call, ...readArguments(endpoint, call.arguments) };
     endpoint.checkParams(order.params, sources);
     const payment = own(call.meta, PAYMENT);
-    if (payment === undefined) return unpaid(await offered(order, askedRail(call.meta, rails, call.door.rail)));
+    if (payment === undefined) return unpaid(await offered(order, askedRail(call.meta, rails, call.address.rail)));
     const rail = paidRail(payment);
     try {
       return await (rail === 'lightning' ? sellForSats(order, payment) : sellForUsdc(order, payment));
@@ -97,16 +97,17 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, checkouts: Checkouts<
   return {
     name,
     group: 'priced',
-    listedAt: (door) => (isSoldAt(door.rail, rails) ? listPriced(endpoint, { rails, chain, network }, door) : null),
+    listedAt: (address) =>
+      isSoldAt(address.rail, rails) ? listPriced(endpoint, { rails, chain, network }, address) : null,
     outputSchema: () => outputSchema(endpoint.result, true),
     run,
   };
 }
 
 function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, params }: Order): ToolOrder<S> {
-  const { door, arguments: given, meta, client, signal } = call;
+  const { address, arguments: given, meta, client, signal } = call;
   const name = toolName(endpoint);
-  const server = `${publicOrigin}${door.path}`;
+  const server = `${publicOrigin}${address.path}`;
   return { endpoint, params, server, name, url: toolUrl(name), arguments: given, meta, client, signal };
 }
 

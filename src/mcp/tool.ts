@@ -7,7 +7,7 @@ import { own } from '../lib/untrusted.ts';
 // What the files of this folder share: a call, a tool, its name, the addresses of the server and the rails.
 
 export interface ToolCall {
-  readonly door: Door;
+  readonly address: ToolAddress;
   /** As received: an object, or undefined when absent. */
   readonly arguments: unknown;
   readonly meta: unknown;
@@ -24,7 +24,7 @@ export interface Tool {
   readonly name: string;
   readonly group: 'free' | 'priced';
   /** Without the schema of the answer. Null where the address does not offer the tool. */
-  listedAt(door: Door): Listed | null;
+  listedAt(address: ToolAddress): Listed | null;
   /** Of `structuredContent`. Made for each call, because few clients ask for it and it is long. */
   outputSchema(): NonNullable<Listed['outputSchema']>;
   /** Throws AppErrors; any other thrown value is a bug. */
@@ -48,7 +48,7 @@ export const RECEIPT = 'x402/payment-response';
 export const RAIL = 'percall/rail';
 
 /** One address of the server. Who adds it chooses the rail by it: a model sets neither `_meta` nor a header. */
-export interface Door {
+export interface ToolAddress {
   /** Lightning invoices of tool calls bind it. */
   readonly path: `/mcp${string}`;
   /** The rail of the address. Null: each tool's first one. */
@@ -56,10 +56,10 @@ export interface Door {
 }
 
 /** Every tool, in USDC where the tool is sold for it. */
-export const MAIN_DOOR: Door = { path: '/mcp', rail: null };
+export const MAIN_ADDRESS: ToolAddress = { path: '/mcp', rail: null };
 /** The tools that bitcoin buys, and the free ones. */
-export const LIGHTNING_DOOR: Door = { path: '/mcp/lightning', rail: 'lightning' };
-export const DOORS: readonly Door[] = [MAIN_DOOR, LIGHTNING_DOOR];
+export const LIGHTNING_ADDRESS: ToolAddress = { path: '/mcp/lightning', rail: 'lightning' };
+export const ADDRESSES: readonly ToolAddress[] = [MAIN_ADDRESS, LIGHTNING_ADDRESS];
 
 export type Rail = 'usdc' | 'lightning';
 

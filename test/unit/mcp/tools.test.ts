@@ -5,9 +5,9 @@ import type { SearchParams, SearchResult } from '../../../src/discovery/search.t
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { instructionsFor } from '../../../src/mcp/listing.ts';
-import { createShelf } from '../../../src/mcp/mount.ts';
+import { createToolList } from '../../../src/mcp/mount.ts';
 import { problem } from '../../../src/mcp/results.ts';
-import { LIGHTNING_DOOR, MAIN_DOOR, toolName } from '../../../src/mcp/tool.ts';
+import { LIGHTNING_ADDRESS, MAIN_ADDRESS, toolName } from '../../../src/mcp/tool.ts';
 import { createTools, type ToolsDeps } from '../../../src/mcp/tools.ts';
 import { createLightningTools } from '../../../src/payment/lightning/rail.ts';
 import { createOffer, toolProtocol, wordsOfRefusal } from '../../../src/wiring/surfaces.ts';
@@ -31,11 +31,11 @@ const deps: ToolsDeps<Sources> = {
   search: null,
 };
 const tools = createTools(deps);
-const listed = createShelf(tools, MAIN_DOOR).listed(true);
-const inBitcoin = createShelf(tools, LIGHTNING_DOOR);
+const listed = createToolList(tools, MAIN_ADDRESS).listed(true);
+const inBitcoin = createToolList(tools, LIGHTNING_ADDRESS);
 const ajv = new AjvJsonSchemaValidator();
 const call = {
-  door: MAIN_DOOR,
+  address: MAIN_ADDRESS,
   client: 'a',
   identity: 'a',
   requestId: 'r',
@@ -129,8 +129,10 @@ describe('the tools', () => {
   test('never ask a model for what only the program around it can set', () => {
     for (const { description } of [...listed, ...inBitcoin.listed(false)])
       expect(description).not.toMatch(/_meta|PAYMENT-|x402/);
-    for (const door of [MAIN_DOOR, LIGHTNING_DOOR]) {
-      const [model = '', program = ''] = instructionsFor(deps.chain, deps.publicOrigin, door).split('For the program:');
+    for (const address of [MAIN_ADDRESS, LIGHTNING_ADDRESS]) {
+      const [model = '', program = ''] = instructionsFor(deps.chain, deps.publicOrigin, address).split(
+        'For the program:',
+      );
       expect(model).not.toContain('_meta');
       expect(program).toContain('_meta["x402/payment"]');
     }
@@ -138,13 +140,13 @@ describe('the tools', () => {
 
   test('are listed in at most 40 KB at both addresses, because a model reads the whole list before its first call', () => {
     const withSearch = createTools({ ...deps, search: { search: noSale } });
-    for (const door of [MAIN_DOOR, LIGHTNING_DOOR]) {
-      const shelf = createShelf(withSearch, door);
-      const bytes = (isFull: boolean) => Buffer.byteLength(JSON.stringify({ tools: shelf.listed(isFull) }));
+    for (const address of [MAIN_ADDRESS, LIGHTNING_ADDRESS]) {
+      const list = createToolList(withSearch, address);
+      const bytes = (isFull: boolean) => Buffer.byteLength(JSON.stringify({ tools: list.listed(isFull) }));
       expect(bytes(false)).toBeLessThanOrEqual(40_000);
       expect(bytes(true)).toBeGreaterThan(100_000);
-      expect(shelf.listed(false).filter(({ outputSchema }) => outputSchema)).toEqual([]);
-      expect(shelf.listed(true).filter(({ outputSchema }) => !outputSchema)).toEqual([]);
+      expect(list.listed(false).filter(({ outputSchema }) => outputSchema)).toEqual([]);
+      expect(list.listed(true).filter(({ outputSchema }) => !outputSchema)).toEqual([]);
     }
   });
 
@@ -244,7 +246,7 @@ describe('the search', () => {
   });
   const [tool] = createTools({ ...deps, search: { search: async (params) => answerTo(params) } }).values();
   if (!tool) throw new Error('no tools');
-  const shown = { ...tool.listedAt(MAIN_DOOR)!, outputSchema: tool.outputSchema() };
+  const shown = { ...tool.listedAt(MAIN_ADDRESS)!, outputSchema: tool.outputSchema() };
 
   test('is absent while there is none, and otherwise comes first', () => {
     expect(tools.has('market_search')).toBe(false);
