@@ -8,7 +8,7 @@ import type { Order } from './call.ts';
 import type { Ledger } from './ledger.ts';
 import type { Asker } from './rail.ts';
 import { refusedSettlement } from './receipt.ts';
-import { inDoubt, PaymentRefused, settlementUnknown } from './refusal.ts';
+import { chargedUnknown, PaymentRefused, settlementUnknown } from './refusal.ts';
 import { createLookupSchedule } from './settle-rows.ts';
 import { ALREADY_USED, REVERTED } from './settler.ts';
 
@@ -117,7 +117,7 @@ export function refuseInFlight(known: Payment): void {
 
 /** 402: used up, or made for another request. It was paid, so an unread reason becomes `charged: "unknown"`. */
 export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
-  const refused = await inDoubt(async () => rail.refuseUsed?.(payment, known));
+  const refused = await chargedUnknown(async () => rail.refuseUsed?.(payment, known));
   return refused ?? new PaymentRefused(ALREADY_USED);
 }
 

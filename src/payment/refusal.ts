@@ -94,9 +94,9 @@ export function settlementUnknown(cause?: unknown): AppError {
 }
 
 /** Turns every failure into 503 `settlement_unknown`: once an intent is stored, none says whether money moved. */
-export async function openUntilKnown<T>(look: () => Promise<T>): Promise<T> {
+export async function orSettlementUnknown<T>(task: () => Promise<T>): Promise<T> {
   try {
-    return await look();
+    return await task();
   } catch (cause) {
     throw settlementUnknown(cause);
   }
@@ -117,16 +117,16 @@ export async function checkable<T>(check: () => Promise<T>): Promise<T> {
  * Turns `charged: false` into `charged: "unknown"`, for a payment that may move money elsewhere: a reverted
  * authorization may be public, a voucher charged, a write unanswered while another presentation is sold.
  */
-export async function inDoubt<T>(serve: () => Promise<T>): Promise<T> {
+export async function chargedUnknown<T>(serve: () => Promise<T>): Promise<T> {
   try {
     return await serve();
   } catch (error) {
-    throw asDoubt(error);
+    throw asChargedUnknown(error);
   }
 }
 
 /** A 402 stays: it says why this presentation was refused, not whether the authorization can still move money. */
-function asDoubt(error: unknown): unknown {
+function asChargedUnknown(error: unknown): unknown {
   if (error instanceof AppError) return error.charged === false ? asUnknown(error) : error;
   if (error instanceof PaymentRefused) return error;
   const detail = `This is a fault of the service, logged under the request id ${AGAIN}`;

@@ -26,10 +26,10 @@ import { hashIdentifier } from './protocols/x402/http.ts';
 import type { Asker, Look, PaidProof, PaymentCommand, PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
 import { type Delivery, goneOf, handOut, refusedSettlement } from './receipt.ts';
 import {
+  chargedUnknown,
   checkable,
-  inDoubt,
   NOT_OFFERED,
-  openUntilKnown,
+  orSettlementUnknown,
   PaymentRefused,
   replyStoreFull,
   settlementUnknown,
@@ -103,7 +103,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const known = found ?? holder;
     // 3b-3c. A price or a time that has changed since must not turn the answer to a known authorization into a 402.
     if (known && !mayReuse(known, order)) return again(known, order);
-    return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);
+    return known ? chargedUnknown(() => sellAgain(order, known, shown)) : sell(order, null, shown);
   }
 
   /** The evidence decides whether an authorization that reverted is sold for as a new one or has paid already. */
@@ -144,7 +144,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // 7. When the insert fails, the row may exist, or another presentation may have it and be charged.
     let tried = '';
     try {
-      const id = await inDoubt(() =>
+      const id = await chargedUnknown(() =>
         ledger.reserve(reservationOf(order), known !== null, (given) => {
           tried = given;
           serving.add(given);
@@ -195,7 +195,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const end = failures.beginSettlement(payer, client);
     let movedNothing = false;
     try {
-      const ended = await openUntilKnown(() => settleRow(id, order, known, served));
+      const ended = await orSettlementUnknown(() => settleRow(id, order, known, served));
       if (ended?.state === 'settled') return handOut(options, ended, served.body, order);
       if (ended?.state === 'unknown') unknown.note(id, payer, client);
       if (ended?.state !== 'failed') throw settlementUnknown();
@@ -224,12 +224,12 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     const known = await find(order.key);
     refuseOtherHolder(holder, order, known);
     if (known && !mayReuse(known, order)) return again(known, order);
-    const refusal = await inDoubt(async () => order.rail.whyNotReserved?.(order.payment));
+    const refusal = await chargedUnknown(async () => order.rail.whyNotReserved?.(order.payment));
     if (refusal) throw refusal;
     const refuse = async (): Promise<Delivery> => {
       throw new TooMany('payer_open_payments', 'this payer has too many payments open at once', 1);
     };
-    return known ? inDoubt(refuse) : refuse();
+    return known ? chargedUnknown(refuse) : refuse();
   }
 
   /** 3b-3c. Settles an open payment, then returns the stored reply. 402: it failed, or buys nothing here. */
@@ -238,11 +238,11 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     // A third party may have sent a reverted authorization since. So another presenter does not hear that it failed.
     if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
     refuseInFlight(known);
-    const payment = known.state === 'unknown' ? await openUntilKnown(() => settling.resume(known)) : known;
+    const payment = known.state === 'unknown' ? await orSettlementUnknown(() => settling.resume(known)) : known;
     if (payment?.state === 'failed') throw refusedSettlement(payment, order.rail);
     if (payment?.state !== 'settled') throw settlementUnknown();
     if (!(isSameRequest(payment, order) && isSameBuyer(payment, order))) throw await usedElsewhere(order, payment);
-    const body = await openUntilKnown(() => ledger.redeliver(payment.id));
+    const body = await orSettlementUnknown(() => ledger.redeliver(payment.id));
     if (!body) throw payment.deliveredAt === null ? goneOf(payment, order.rail) : await usedElsewhere(order, payment);
     return handOut(options, payment, body, { price: payment.price ?? payment.amount, rail: order.rail });
   }

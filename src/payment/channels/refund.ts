@@ -13,7 +13,7 @@ import {
 import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
 import type { Asker, Presenter } from '../rail.ts';
 import type { Delivery } from '../receipt.ts';
-import { openUntilKnown, PaymentRefused, settlementUnknown } from '../refusal.ts';
+import { orSettlementUnknown, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import type { RailStatus } from '../settling.ts';
 import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
 import { type ChannelBook, isSaleOf, refundReceipt } from './channel.ts';
@@ -104,7 +104,7 @@ export function createRefund(options: RefundOptions) {
       },
     );
     if (begun === null) throw new PaymentRefused(reason('channel_busy'));
-    const operation = await openUntilKnown(() => ended(options, begun));
+    const operation = await orSettlementUnknown(() => ended(options, begun));
     if (!operation) throw settlementUnknown();
     return deliver(store, channelId, operation);
   };
@@ -123,7 +123,7 @@ async function deliver(
   { state, transaction, amount, endedAt }: ChannelOperation,
 ): Promise<Delivery> {
   if (state === 'failed' || !transaction) throw new PaymentRefused(reason('refund_transaction_failed'));
-  const channel = await openUntilKnown(() => store.get(channelId));
+  const channel = await orSettlementUnknown(() => store.get(channelId));
   if (!channel) throw new Unavailable('ledger_unavailable', PAID, 5, { charged: 'unknown' });
   return { body: Buffer.from('{}'), receipt: refundReceipt(channel, transaction, amount), at: endedAt };
 }

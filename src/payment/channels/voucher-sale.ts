@@ -11,7 +11,7 @@ import { identifierConflict, isSameRequest } from '../known-payment.ts';
 import { createReadSoon, hashClient, type Ledger, type ReadSoon } from '../ledger.ts';
 import type { PaidOrder } from '../rail.ts';
 import { AnswerGone, type Delivery, handOut } from '../receipt.ts';
-import { checkable, inDoubt, PaymentRefused, settlementUnknown } from '../refusal.ts';
+import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import type { RailStatus } from '../settling.ts';
 import { word } from '../usdc/token.ts';
 import { type ChannelBook, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
@@ -74,7 +74,7 @@ function createTurn(options: SellVoucherOptions) {
     if (error instanceof PaymentRefused) throw error;
     const now = await soon(options.store.get(channelId)).catch(() => 'unread' as const);
     if (now !== 'unread' && now && now.charged < payload.voucher.maxClaimableAmount) throw error;
-    return inDoubt(() => Promise.reject(error));
+    return chargedUnknown(() => Promise.reject(error));
   }
 
   /** A stale voucher is an outcome of the turn: the channel then waits for the corrected one. */
@@ -88,7 +88,7 @@ function createTurn(options: SellVoucherOptions) {
       return { value: await sellInTurn(voucher, order, more), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) return fail(voucher, error);
-      const value = await inDoubt(() => corrections.answer(voucher.channelId, max, error, arrival));
+      const value = await chargedUnknown(() => corrections.answer(voucher.channelId, max, error, arrival));
       return { value, charged: error.charged, isCorrected: true };
     }
   }
@@ -118,7 +118,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
       await checkIdentifier({ ...options, soon }, voucher, order);
     };
     // A sale of the voucher may be under way, or may have ended since the channel was read.
-    await (inTurn(false).isDoubted || options.turns.isBusy(key) ? inDoubt(check) : check());
+    await (inTurn(false).isDoubted || options.turns.isBusy(key) ? chargedUnknown(check) : check());
     const request = Buffer.from(order.requestHash).toString('latin1');
     const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
     const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>
@@ -137,7 +137,9 @@ export function createSellVoucher(options: SellVoucherOptions) {
     if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged)
       return sell(voucher, order, arrival, read);
     // Any other may have been charged, whatever fails now. A request that needs no turn does not wait for one.
-    return inDoubt(async () => (await redelivered(voucher, order)) ?? (await sell(voucher, order, arrival, read)));
+    return chargedUnknown(
+      async () => (await redelivered(voucher, order)) ?? (await sell(voucher, order, arrival, read)),
+    );
   };
 }
 
@@ -266,7 +268,7 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
     { known, isDoubted }: { known: Channel | null; isDoubted: boolean },
   ): Promise<Delivery | null> {
     const look = () => checkable(() => fitOf(voucher, order, known));
-    const fitting = await (isDoubted ? inDoubt(look) : look());
+    const fitting = await (isDoubted ? chargedUnknown(look) : look());
     if ('again' in fitting) return fitting.again;
     await checkClaims(options, fitting.channel, order.price);
     if (await store.findOpen(voucher.channelId)) throw new PaymentRefused(reason('channel_busy'));

@@ -169,8 +169,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '8: a failing call says that a public payment is untouched',
     file: 'src/payment/sale.ts',
-    find: 'return known ? inDoubt(() => sellAgain(order, known, shown)) : sell(order, null, shown);',
-    replace: 'return known ? sellAgain(order, known, shown) : inDoubt(() => sell(order, null, shown));',
+    find: 'return known ? chargedUnknown(() => sellAgain(order, known, shown)) : sell(order, null, shown);',
+    replace: 'return known ? sellAgain(order, known, shown) : chargedUnknown(() => sell(order, null, shown));',
     breaks: ['charged said the truth'],
   },
   {
