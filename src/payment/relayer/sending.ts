@@ -21,7 +21,7 @@ import {
   startExpiry,
   startSorting,
 } from './verdicts.ts';
-import { doubtLost, markSent, note, takeOperation, tryOperation } from './watching.ts';
+import { lookUpLost, markSent, note, takeOperation, tryOperation } from './watching.ts';
 
 // The sender's round; one ends before the next begins.
 // 1. Jobs wait for others in the batch window. A round takes payments or one operation, then asks for nonce and prices.
@@ -159,7 +159,7 @@ export function refusalOf(outcome: RpcOutcome | undefined): string | null {
 export function closeRefused(turn: Turn, refused: readonly Flight[]): void {
   const left = refused.filter(turn.state.flights.has);
   for (const flight of left) turn.state.flights.close(flight);
-  doubtLost(turn, left);
+  lookUpLost(turn, left);
   startSorting(
     turn,
     left.flatMap((flight) => newest(flight).jobs),

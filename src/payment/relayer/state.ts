@@ -6,13 +6,13 @@ import { createGasModel, type GasModel, type MinedCost, type Prices, type RailCo
 import {
   createFlights,
   createNonces,
-  type Doubt,
   type Flight,
   type Flights,
   type Job,
   type Nonces,
   type OperationJob,
   type Transaction,
+  type Unconfirmed,
   type Wallet,
 } from './transactions.ts';
 
@@ -134,7 +134,7 @@ export type Timer =
   | { readonly name: 'pause' }
   | { readonly name: 'refused'; readonly flights: readonly Flight[] }
   | { readonly name: 'queue'; readonly jobs: readonly Job[] }
-  | { readonly name: 'operation'; readonly job: OperationJob; readonly why: Doubt | null };
+  | { readonly name: 'operation'; readonly job: OperationJob; readonly why: Unconfirmed | null };
 
 export interface Sent {
   readonly flight: Flight;
@@ -152,7 +152,7 @@ interface Asks {
   tryOperation: { effect: { job: OperationJob; gasPrice: bigint }; answer: RpcOutcome };
   /** What the chain shows; null for no end. */
   lookUpOperation: {
-    effect: { job: OperationJob; for: Doubt };
+    effect: { job: OperationJob; for: Unconfirmed };
     answer: OperationDone | OperationFailed | null | 'unreadable';
   };
   /** Writes the hashes to disk. Answers the ids of payments and operations that still await their end. */

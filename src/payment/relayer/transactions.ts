@@ -60,7 +60,7 @@ export interface OperationJob {
 }
 
 /** Why an operation is looked up: a simulation refused it, it was mined without its event, or its flight was lost. */
-export type Doubt = { readonly after: 'refused' | 'mined'; readonly reason: string } | { readonly after: 'lost' };
+export type Unconfirmed = { readonly after: 'refused' | 'mined'; readonly reason: string } | { readonly after: 'lost' };
 
 export function newOperationJob(operation: Operation, nowMs: number): OperationJob {
   return { operation, queuedMs: nowMs, ended: false, nonces: new Set(), mustSend: false, unresolvedMs: null };

@@ -5,7 +5,6 @@ import { isRevert } from '../usdc/payer-reads.ts';
 import type { Procedure, Sent, Sorting, State, Turn } from './state.ts';
 import {
   costOf,
-  type Doubt,
   type Flight,
   type Job,
   jobsOf,
@@ -14,6 +13,7 @@ import {
   type OperationJob,
   railCostsOf,
   type Transaction,
+  type Unconfirmed,
 } from './transactions.ts';
 import {
   apply,
@@ -153,7 +153,7 @@ export function giveBackLost(turn: Turn): void {
     return void giveUpLook(turn, new Error('the chain was not asked for the nonce yet'));
   const lost = waiting.filter((flight) => flight.nonce < resend.mined || flights.isBehindGap(flight));
   for (const flight of lost) flights.close(flight);
-  doubtLost(turn, lost);
+  lookUpLost(turn, lost);
   resend.stuck = waiting.filter((flight) => !lost.includes(flight));
   resend.lost = lost.length;
   startSorting(turn, lost.flatMap(jobsOf), 'lost');
@@ -287,7 +287,7 @@ export function takeOperationTrial(turn: Turn, job: OperationJob, outcome: RpcOu
   const reason = outcome.error.message;
   const isUnsent = job.nonces.size === 0 && !job.operation.broadcast;
   if (isUnsent) finishOperation(turn, job, { kind: 'failed', reason });
-  else doubt(turn, job, { after: 'refused', reason });
+  else lookUpOperation(turn, job, { after: 'refused', reason });
 }
 
 function launch(turn: Turn, job: OperationJob): void {
@@ -298,17 +298,18 @@ function launch(turn: Turn, job: OperationJob): void {
 export function endMined(turn: Turn, job: OperationJob, receipt: Receipt): void {
   const done = job.operation.readReceipt(receipt);
   if (done) finishOperation(turn, job, done);
-  else doubt(turn, job, { after: 'mined', reason: receipt.status === '0x1' ? NO_EVENT : TRANSACTION_REVERTED });
+  else
+    lookUpOperation(turn, job, { after: 'mined', reason: receipt.status === '0x1' ? NO_EVENT : TRANSACTION_REVERTED });
 }
 
-export function doubtLost(turn: Turn, flights: readonly Flight[]): void {
+export function lookUpLost(turn: Turn, flights: readonly Flight[]): void {
   for (const flight of flights) {
     const { operationJob } = newest(flight);
-    if (operationJob) doubt(turn, operationJob, { after: 'lost' });
+    if (operationJob) lookUpOperation(turn, operationJob, { after: 'lost' });
   }
 }
 
-function doubt({ effects }: Turn, job: OperationJob, why: Doubt): void {
+function lookUpOperation({ effects }: Turn, job: OperationJob, why: Unconfirmed): void {
   if (!job.ended) effects.push({ kind: 'lookUpOperation', job, for: why });
 }
 
@@ -319,7 +320,7 @@ function doubt({ effects }: Turn, job: OperationJob, why: Doubt): void {
 export function takeOperationFound(
   turn: Turn,
   job: OperationJob,
-  why: Doubt,
+  why: Unconfirmed,
   found: OperationDone | OperationFailed | null | 'unreadable',
 ): void {
   if (job.ended) return;
@@ -333,9 +334,9 @@ export function takeOperationFound(
 }
 
 /** After a pause: looks the operation up again, or queues it. */
-export function resume(turn: Turn, job: OperationJob, why: Doubt | null): void {
+export function resume(turn: Turn, job: OperationJob, why: Unconfirmed | null): void {
   if (job.ended || turn.state.stopping) return;
-  if (why) doubt(turn, job, why);
+  if (why) lookUpOperation(turn, job, why);
   else queue(turn, job);
 }
 
@@ -345,7 +346,7 @@ function queue({ state, now }: Turn, job: OperationJob): void {
 }
 
 /** Waits while the chain cannot be read. After UNRESOLVED_MS the operation ends as unknown. */
-function hold(turn: Turn, job: OperationJob, why: Doubt | null): void {
+function hold(turn: Turn, job: OperationJob, why: Unconfirmed | null): void {
   job.unresolvedMs ??= turn.now.nowMs;
   if (turn.now.nowMs - job.unresolvedMs > UNRESOLVED_MS) return void finishOperation(turn, job, { kind: 'unknown' });
   turn.effects.push({ kind: 'wait', ms: RETRY_MS, timer: { name: 'operation', job, why } });

@@ -1,10 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RpcError } from '../../../../../src/chain/rpc/wire.ts';
 import type { Effect, Turn } from '../../../../../src/payment/relayer/state.ts';
-import { type Doubt, newOperationJob, type OperationJob } from '../../../../../src/payment/relayer/transactions.ts';
 import {
-  doubtLost,
+  newOperationJob,
+  type OperationJob,
+  type Unconfirmed,
+} from '../../../../../src/payment/relayer/transactions.ts';
+import {
   endMined,
+  lookUpLost,
   resume,
   takeOperation,
   takeOperationFound,
@@ -30,7 +34,7 @@ beforeEach(() => {
 function job(forMs = 0, broadcast = false): OperationJob {
   return newOperationJob(randomOperation({ broadcast, readReceipt: () => null }), NOW_MS - forMs);
 }
-const lookUp = (of: OperationJob, why: Doubt): Effect => ({ kind: 'lookUpOperation', job: of, for: why });
+const lookUp = (of: OperationJob, why: Unconfirmed): Effect => ({ kind: 'lookUpOperation', job: of, for: why });
 const ended = (of: OperationJob, outcome: object) => ({ kind: 'endOperation', job: of, outcome });
 const refusal = { error: new RpcError(3, 'execution reverted: no') };
 /** A nonce of ours that is not used up yet. */
@@ -83,22 +87,22 @@ describe('an operation is looked up', () => {
   test('when its flight was given back, unless it has ended', () => {
     const [open, over] = [job(), job()];
     over.ended = true;
-    doubtLost(
+    lookUpLost(
       turn,
       [open, over].map((each) => turn.state.flights.openOperation(each, prices)),
     );
     expect(turn.effects).toEqual([lookUp(open, { after: 'lost' })]);
   });
 
-  test('again after a pause, or queued where nothing was in doubt, and neither once it has ended or the service stops', () => {
-    const [doubtful, waiting, over] = [job(), job(), job()];
+  test('again after a pause, or queued where nothing was unconfirmed, and neither once it has ended or the service stops', () => {
+    const [unconfirmed, waiting, over] = [job(), job(), job()];
     over.ended = true;
-    resume(turn, doubtful, { after: 'lost' });
+    resume(turn, unconfirmed, { after: 'lost' });
     resume(turn, waiting, null);
     resume(turn, over, null);
-    expect([turn.effects, turn.state.operations]).toEqual([[lookUp(doubtful, { after: 'lost' })], [waiting]]);
+    expect([turn.effects, turn.state.operations]).toEqual([[lookUp(unconfirmed, { after: 'lost' })], [waiting]]);
     turn.state.stopping = true;
-    resume(turn, doubtful, null);
+    resume(turn, unconfirmed, null);
     expect(turn.state.operations).toEqual([waiting]);
   });
 });
@@ -117,12 +121,12 @@ describe('what the chain shows of an operation', () => {
     ['was mined in vain, and another transaction may still be mined', 'mined', false, OPEN_NONCE, true],
     ['is refused, and nothing of ours can be mined', 'refused', false, null, false],
   ] as const)('of one that %s decides whether it is sent again', (_, after, broadcast, nonce, again) => {
-    const doubtful = job(0, broadcast);
-    if (nonce !== null) doubtful.nonces.add(nonce);
-    takeOperationFound(turn, doubtful, { after, reason: 'why' }, null);
-    const failed = ended(doubtful, { kind: 'failed', reason: 'why' });
-    expect([turn.effects, turn.state.operations]).toEqual(again ? [[], [doubtful]] : [[failed], []]);
-    expect(doubtful.mustSend).toBe(again);
+    const unconfirmed = job(0, broadcast);
+    if (nonce !== null) unconfirmed.nonces.add(nonce);
+    takeOperationFound(turn, unconfirmed, { after, reason: 'why' }, null);
+    const failed = ended(unconfirmed, { kind: 'failed', reason: 'why' });
+    expect([turn.effects, turn.state.operations]).toEqual(again ? [[], [unconfirmed]] : [[failed], []]);
+    expect(unconfirmed.mustSend).toBe(again);
   });
 
   test('no longer matters once it has ended', () => {
