@@ -23,7 +23,7 @@ interface IssuerOptions {
   readonly log: NodeLog;
 }
 
-interface Order {
+interface InvoiceRequest {
   readonly amountMsat: bigint;
   readonly binding: Binding;
 }
@@ -39,7 +39,7 @@ export interface Issuer {
   /** Throws Unavailable (`lightning_unavailable`) when `issue` would throw it without a request. */
   checkAvailable(): void;
   /** A new invoice for exactly this amount and request. Throws Unavailable with the time to try again. */
-  issue(order: Order, signal: AbortSignal): Promise<Issued>;
+  issue(request: InvoiceRequest, signal: AbortSignal): Promise<Issued>;
   /** Whether the node has received the payment. Throws Unavailable when the node cannot be asked. */
   isPaid(paymentHash: Uint8Array, signal: AbortSignal): Promise<boolean>;
   status(): { ok: boolean; detail?: string };
@@ -61,9 +61,9 @@ function lostConnection(error: unknown): boolean {
 }
 
 // Once more when the connection is lost: a node closes idle ones. A lost invoice costs nothing: no client saw it.
-async function orderInvoice(
+async function requestInvoice(
   { receiver, expirySeconds }: IssuerOptions,
-  { amountMsat, binding }: Order,
+  { amountMsat, binding }: InvoiceRequest,
   signal: AbortSignal,
 ): Promise<string> {
   const once = () => {
@@ -85,8 +85,8 @@ export function createIssuer(options: IssuerOptions): Issuer {
   function faultOf(invoice: Invoice | null, amountMsat: bigint, binding: Binding): string | null {
     if (!invoice) return 'it cannot be decoded';
     const payTo = watch.key() ?? '';
-    const ordered = { currency: network.currency, amountMsat, requestHash: binding.hash, expirySeconds, payTo };
-    const fault = issuedFault(invoice, ordered, nowSeconds(clock));
+    const requested = { currency: network.currency, amountMsat, requestHash: binding.hash, expirySeconds, payTo };
+    const fault = issuedFault(invoice, requested, nowSeconds(clock));
     return fault ?? (hashes.add(invoice.paymentHash) ? null : 'its payment hash was used before');
   }
 
@@ -107,7 +107,11 @@ export function createIssuer(options: IssuerOptions): Issuer {
     checkAvailable: watch.check,
     async issue({ amountMsat, binding }, signal) {
       watch.check();
-      const text = await ask(signal, (within) => orderInvoice(options, { amountMsat, binding }, within), watch.failed);
+      const text = await ask(
+        signal,
+        (within) => requestInvoice(options, { amountMsat, binding }, within),
+        watch.failed,
+      );
       const invoice = decodeInvoice(text);
       const fault = faultOf(invoice, amountMsat, binding);
       if (fault !== null || !invoice) {
@@ -132,7 +136,7 @@ export function createIssuer(options: IssuerOptions): Issuer {
   };
 }
 
-interface Ordered {
+interface RequestedInvoice {
   readonly currency: Invoice['currency'];
   readonly amountMsat: bigint;
   readonly requestHash: Uint8Array;
@@ -142,15 +146,15 @@ interface Ordered {
 }
 
 /** The scheme's checks before a challenge is sent. A value equal to a bound is valid. `now` is Unix seconds. */
-export function issuedFault(invoice: Invoice, ordered: Ordered, now: number): string | null {
+export function issuedFault(invoice: Invoice, requested: RequestedInvoice, now: number): string | null {
   const [hash, ...others] = invoice.descriptionHashes;
-  if (invoice.currency !== ordered.currency) return 'it is of another network';
-  if (invoice.amountMsat !== ordered.amountMsat) return 'its amount is another';
+  if (invoice.currency !== requested.currency) return 'it is of another network';
+  if (invoice.amountMsat !== requested.amountMsat) return 'its amount is another';
   if (invoice.hasDescription) return 'it has an inline description';
   if (hash === undefined || others.length > 0) return 'it does not have exactly one description hash';
-  if (Buffer.compare(hash, ordered.requestHash) !== 0) return 'its description hash is another';
-  if (Buffer.from(invoice.payee).toString('hex') !== ordered.payTo) return 'it is signed by another key';
-  if (invoice.expirySeconds !== ordered.expirySeconds) return 'its expiry is another';
+  if (Buffer.compare(hash, requested.requestHash) !== 0) return 'its description hash is another';
+  if (Buffer.from(invoice.payee).toString('hex') !== requested.payTo) return 'it is signed by another key';
+  if (invoice.expirySeconds !== requested.expirySeconds) return 'its expiry is another';
   if (invoice.createdAt > now + SKEW_SECONDS) return 'it was created in the future';
   if (invoice.createdAt + invoice.expirySeconds < now) return 'it has expired';
   return null;

@@ -40,8 +40,8 @@ export const LIGHTNING_PLANTS: readonly Plant[] = [
   {
     name: 'an invoice over another amount is offered',
     file: 'src/payment/lightning/issuer.ts',
-    find: "if (invoice.amountMsat !== ordered.amountMsat) return 'its amount is another';",
-    replace: "if (invoice.amountMsat < ordered.amountMsat) return 'its amount is another';",
+    find: "if (invoice.amountMsat !== requested.amountMsat) return 'its amount is another';",
+    replace: "if (invoice.amountMsat < requested.amountMsat) return 'its amount is another';",
     breaks: ['who paid is served'],
   },
   {

@@ -6,7 +6,7 @@ import { parseJson } from '../../../upstream/client/exchange.ts';
 // The port to a Lightning node that receives payments, and what all nodes share. Answers are untrusted until issuer.ts
 // has checked them. Every method throws UpstreamFailed or Unavailable when the node is away or refuses.
 
-interface InvoiceOrder {
+interface NewInvoice {
   readonly amountMsat: bigint;
   /** Canonical JSON. Its SHA-256 is the invoice's description hash; Core Lightning hashes the text itself. */
   readonly binding: string;
@@ -23,7 +23,7 @@ export interface Receiver {
   nodeKey(signal: AbortSignal): Promise<string>;
   /** Warnings about this connection's permissions. Throws TooMuchPower when the service must not run with it. */
   inspect(signal: AbortSignal): Promise<readonly string[]>;
-  createInvoice(order: InvoiceOrder, signal: AbortSignal): Promise<string>;
+  createInvoice(invoice: NewInvoice, signal: AbortSignal): Promise<string>;
   /** Whether the node itself has the payment. Asked only where other parties share the node's key. */
   isPaid(paymentHash: Uint8Array, signal: AbortSignal): Promise<boolean>;
   close(): Promise<void>;

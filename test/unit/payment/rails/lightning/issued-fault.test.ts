@@ -5,7 +5,7 @@ import { nodeKeys } from '../../../../support/lightning/lightning-node-servers.t
 
 const hash = Buffer.alloc(32, 5);
 const payTo = nodeKeys('seller').key;
-const ordered = { currency: 'bc', amountMsat: 1000n, requestHash: hash, expirySeconds: 300, payTo } as const;
+const requested = { currency: 'bc', amountMsat: 1000n, requestHash: hash, expirySeconds: 300, payTo } as const;
 const invoice: Invoice = {
   currency: 'bc',
   amountMsat: 1000n,
@@ -27,17 +27,17 @@ test.each<[string, Partial<Invoice>, RegExp]>([
   ['of another node', { payee: Buffer.from(nodeKeys('other').key, 'hex') }, /signed by another key/],
   ['that lasts longer', { expirySeconds: 301 }, /expiry/],
 ])('an invoice %s is not offered, and the reason says so', (_, change, reason) => {
-  expect(issuedFault({ ...invoice, ...change }, ordered, invoice.createdAt)).toMatch(reason);
+  expect(issuedFault({ ...invoice, ...change }, requested, invoice.createdAt)).toMatch(reason);
 });
 
 test('an invoice that repeats its description hash is refused, even with the right one', () => {
-  expect(issuedFault(invoice, ordered, invoice.createdAt)).toBeNull();
+  expect(issuedFault(invoice, requested, invoice.createdAt)).toBeNull();
   const repeated = { ...invoice, descriptionHashes: [hash, hash] };
-  expect(issuedFault(repeated, ordered, invoice.createdAt)).toMatch(/exactly one description hash/);
+  expect(issuedFault(repeated, requested, invoice.createdAt)).toMatch(/exactly one description hash/);
 });
 
 test('times are judged to the second: 60 s ahead and the last second of the expiry are valid', () => {
-  const at = (seconds: number) => issuedFault(invoice, ordered, invoice.createdAt + seconds);
+  const at = (seconds: number) => issuedFault(invoice, requested, invoice.createdAt + seconds);
   expect([at(-60), at(300)]).toEqual([null, null]);
   expect(at(-61)).toMatch(/future/);
   expect(at(301)).toMatch(/expired/);
