@@ -43,7 +43,7 @@ interface OffersOptions<S> {
   handlerTimeoutMs: number;
 }
 
-/** With `mayReuse`, a client that asks twice within some seconds gets its open offer again. */
+/** With `mayReuse`, a client that asks twice within some seconds gets its recent offer again. */
 export type Offers<S> = (order: LightningOrder<S>, mayReuse?: boolean) => Promise<Quote>;
 
 interface Answer {
@@ -53,7 +53,7 @@ interface Answer {
 
 export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
   const { store, issuer, quota, buyers, newcomers, network, clock } = options;
-  const open = createOpenQuotes(store, network.id, clock);
+  const recent = createRecentQuotes(store, network.id, clock);
 
   /** Steps 8 to 10: the reply's space, the invoice, and its record with the sealed reply on disk. */
   async function offer(order: LightningOrder<S>, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
@@ -89,7 +89,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     if (!issuer)
       throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
     issuer.checkAvailable();
-    const known = mayReuse ? await open.find(order) : null;
+    const known = mayReuse ? await recent.find(order) : null;
     if (known) return known;
     const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
     const { answer, requirement, invoice } = await make(order, asker, price.units, issuer).catch((error) => {
@@ -99,7 +99,7 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     newcomers.offered(client);
     const terms = { ...requirement, network: network.id };
     const quote = { requirement: terms, priceUsd: price.usd, btcUsd: answer.rate, invoice };
-    open.keep(order, quote);
+    recent.keep(order, quote);
     return quote;
   };
 }
@@ -138,8 +138,8 @@ const REUSE_MS = 5000;
 /** More quotes than the default limits allow within REUSE_MS. */
 const MOST = 1000;
 
-interface OpenQuotes {
-  /** The client's open quote for the same request, unless it has been paid; null without one. */
+interface RecentQuotes {
+  /** The client's recent quote for the same request, unless it has been paid; null without one. */
   find(order: Asked): Promise<Quote | null>;
   keep(order: Asked, quote: Quote): void;
 }
@@ -147,7 +147,11 @@ interface OpenQuotes {
 type Asked = Pick<LightningOrder<never>, 'identity' | 'binding'>;
 
 /** A client that asks twice gets one invoice and causes one run. By identity, as clients may share an address. */
-export function createOpenQuotes(store: Pick<LightningStore, 'findClaim'>, network: string, clock: Clock): OpenQuotes {
+export function createRecentQuotes(
+  store: Pick<LightningStore, 'findClaim'>,
+  network: string,
+  clock: Clock,
+): RecentQuotes {
   const quotes = new Map<string, { quote: Quote; until: number }>();
   return {
     find: async (order) => {

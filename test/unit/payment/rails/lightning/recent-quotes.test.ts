@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { bindHttp } from '../../../../../src/payment/lightning/binding.ts';
-import { createOpenQuotes } from '../../../../../src/payment/lightning/offers.ts';
+import { createRecentQuotes } from '../../../../../src/payment/lightning/offers.ts';
 
 const NETWORK = 'lnbtc:0';
 const quoteOf = (byte: number) => ({ invoice: { paymentHash: Buffer.alloc(32, byte) } }) as never;
@@ -12,7 +12,7 @@ function opened() {
   const claimed = new Set<string>();
   const findClaim = async ({ paymentHash }: { paymentHash: Uint8Array }) =>
     claimed.has(Buffer.from(paymentHash).toString('hex')) ? ({} as never) : null;
-  const quotes = createOpenQuotes({ findClaim }, NETWORK, { nowMs: () => now } as never);
+  const quotes = createRecentQuotes({ findClaim }, NETWORK, { nowMs: () => now } as never);
   const pass = (ms: number): void => {
     now += ms;
   };
