@@ -80,7 +80,7 @@ export interface Verified {
   readonly checkedBlock: number;
   readonly hasCode: boolean;
   /** Called when nothing was sent for the reservation. It is released by then, or reconciliation releases it. */
-  uncount?(): void;
+  nothingSent?(): void;
 }
 
 interface VerifyTerms {

@@ -178,7 +178,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
         log.error({ err, payment: id }, 'a reservation was not released');
         return false;
       });
-      if (isReleased || !isDoubted) verified?.uncount?.();
+      if (isReleased || !isDoubted) verified?.nothingSent?.();
       // Not released: the intent is stored, another process has the row, or the store does not answer.
       throw isReleased ? reason : settlementUnknown(reason);
     }

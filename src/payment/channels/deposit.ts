@@ -132,11 +132,11 @@ export function createDepositSale(
       const { voucher, config } = payment.payload;
       const channel = await book.open(voucher.channelId, config, more.asker);
       checkCovered(channel, coveredBy(payment, more.price));
-      const uncount = await limits.take(channel, more.asker.client);
+      const takeBack = await limits.take(channel, more.asker.client);
       try {
-        return { ...(await checks.verify(id, payment, seen, more)), uncount };
+        return { ...(await checks.verify(id, payment, seen, more)), nothingSent: takeBack };
       } catch (error) {
-        uncount();
+        takeBack();
         throw error;
       }
     },

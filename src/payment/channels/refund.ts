@@ -68,7 +68,7 @@ export function createRefund(options: RefundOptions) {
 
   async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker & Presenter): Promise<string> {
     const known = await book.open(channelId, payload.config, asker);
-    const uncount = await admit(known, payload, asker);
+    const takeBack = await admit(known, payload, asker);
     const id = nextId();
     let isTried = false;
     try {
@@ -85,7 +85,7 @@ export function createRefund(options: RefundOptions) {
       return id;
     } catch (error) {
       // A store that does not answer may have begun the refund. Then it is sent, and it counts.
-      if (!isTried || (await hasNotBegun(store, id))) uncount();
+      if (!isTried || (await hasNotBegun(store, id))) takeBack();
       throw isTried ? settlementUnknown(error) : error;
     }
   }

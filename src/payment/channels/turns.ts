@@ -90,7 +90,7 @@ export function createTurns(clock: Clock) {
 
   return {
     /** Turns that ended in this process. An equal count shows a request that no other had its channel since. */
-    ended: (): number => ended,
+    endedTurns: (): number => ended,
     isBusy: (key: string): boolean => lines.get(key)?.isBusy() ?? false,
     /** Runs `work` in its turn, and tells it whether the request waited. Null when the channel is too busy. */
     take: async <T>(

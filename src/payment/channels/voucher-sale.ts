@@ -149,12 +149,12 @@ async function readChannel(
   { channelId, payload }: PresentedVoucher,
   { identifierHash }: PaidOrder,
 ) {
-  const turnsBefore = turns.ended();
+  const turnsBefore = turns.endedTurns();
   const channel = await soon(store.get(channelId));
   // Others change a channel without our turn. So the row counts only where nothing was waited for since its read.
   const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
   const inTurn = (hasWaited: boolean) => {
-    const isDoubted = !channel || hasWaited || turns.ended() !== turnsBefore;
+    const isDoubted = !channel || hasWaited || turns.endedTurns() !== turnsBefore;
     return { isDoubted, known: isNew && !isDoubted ? channel : null };
   };
   return { channel, inTurn };

@@ -436,11 +436,11 @@ describe('a reservation that cannot be given back', () => {
 
   test('takes back what was counted for it, because nothing was sent', async () => {
     stuck();
-    let uncounted = 0;
-    verified = async () => ({ checkedBlock: 7, hasCode: false, uncount: () => void uncounted++ });
+    let takenBack = 0;
+    verified = async () => ({ checkedBlock: 7, hasCode: false, nothingSent: () => void takenBack++ });
     moody.fail();
     expect(await present(sign(moody), { of: moody })).toMatchObject({ code: 'settlement_unknown' });
-    expect(uncounted).toBe(1);
+    expect(takenBack).toBe(1);
   });
 
   test('because another process took it over is not said to have cost nothing', async () => {
