@@ -58,7 +58,8 @@ export interface Asker {
   readonly signal: AbortSignal;
 }
 
-export interface Look {
+/** What is known of a payer, from the chain or from a service that keeps its balance. */
+export interface PayerReading {
   readonly used: boolean;
   /** The balance that the payer can pay from, in USDC base units. */
   readonly balance: bigint;
@@ -67,9 +68,9 @@ export interface Look {
   readonly block: number;
 }
 
-interface LookTerms {
+interface ReadPayerTerms {
   /** What the signature check read of the payer. */
-  readonly signed: Look | null;
+  readonly signed: PayerReading | null;
   /** Whether the authorization reverted here before, and was found unused a moment ago. */
   readonly isAgain: boolean;
   /** What the call costs, in USDC base units. */
@@ -156,11 +157,11 @@ export interface PurchaseRail {
   /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
   check(payment: SignedPayment, requirement: PaymentRequirements, now: number): void;
   /** Null without a read. Throws PaymentRefused unless the payer signed, TooMany or Unavailable if that is unclear. */
-  checkSignature(payment: SignedPayment, asker: Asker): Promise<Look | null>;
+  checkSignature(payment: SignedPayment, asker: Asker): Promise<PayerReading | null>;
   /** Reads the evidence of a reverted authorization with row `known`; unknown where `mayLookUp` allows no request. */
   review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Found>;
   /** Reads the payer, together with others. Throws PaymentRefused when it cannot pay for this one authorization. */
-  look(payment: SignedPayment, asker: Asker, terms: LookTerms): Promise<Look>;
+  readPayer(payment: SignedPayment, asker: Asker, terms: ReadPayerTerms): Promise<PayerReading>;
   /** Why a payment without a row cannot be reserved; null without a reason of this rail's own. */
   whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
   /** Of what others sent: throws PaymentRefused unless it pays the price. By default the amount must equal it. */
@@ -172,7 +173,7 @@ export interface PurchaseRail {
   /** The receipt of a delivered payment. By default the transaction and the amount. */
   receipt?(payment: Payment): Receipt;
   /** The last checks before the handler. Throws PaymentRefused unless it can be settled beside earlier open ones. */
-  verify(id: string, payment: SignedPayment, seen: Look, terms: VerifyTerms): Promise<Verified>;
+  verify(id: string, payment: SignedPayment, seen: PayerReading, terms: VerifyTerms): Promise<Verified>;
 }
 
 export type RailFor = (accepted: Accepted) => PurchaseRail;

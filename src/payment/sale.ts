@@ -23,7 +23,16 @@ import { createReadSoon, hashClient, hashRequest, type Ledger, type ReadSoon } f
 import { type Failures, hasCostARead, isBuyersDoing, type UnknownPayments } from './limits.ts';
 import type { Credential } from './protocol.ts';
 import { hashIdentifier } from './protocols/x402/http.ts';
-import type { Asker, Look, PaidProof, PaymentCommand, PurchaseRail, RailFor, SignedPayment, Verified } from './rail.ts';
+import type {
+  Asker,
+  PaidProof,
+  PayerReading,
+  PaymentCommand,
+  PurchaseRail,
+  RailFor,
+  SignedPayment,
+  Verified,
+} from './rail.ts';
 import { type Delivery, goneOf, handOut, refusedSettlement } from './receipt.ts';
 import {
   chargedUnknown,
@@ -129,7 +138,7 @@ export function createPurchase<S>(options: PurchaseOptions<S>) {
     if (known) checkTerms(order, shown, nowSeconds(clock));
     admission.checkCapacity(order);
     const isAgain = known !== null;
-    const seen = await checkable(() => admission.lookAtPayer(order, isAgain, asker));
+    const seen = await checkable(() => admission.readPayer(order, isAgain, asker));
     if (!seen) return lostReservation(order);
     const verify = (id: string) => checkable(() => rail.verify(id, payment, seen, { asker, isAgain, price }));
     return serveAndSettle(order, known, verify, shown.signal);
@@ -413,7 +422,7 @@ function createAdmission({ ledger, failures, unknown, find, soon }: AdmissionOpt
       checkRoom();
     },
 
-    lookAtPayer: createPayerLook({ ledger, failures, unknown, find, soon }),
+    readPayer: createReadPayer({ ledger, failures, unknown, find, soon }),
   };
 }
 
@@ -429,7 +438,7 @@ function createEarlierCheck({ ledger, failures, unknown, soon }: AdmissionOption
   };
 }
 
-function createPayerLook(options: AdmissionOptions) {
+function createReadPayer(options: AdmissionOptions) {
   const { failures, find } = options;
   const checkEarlier = createEarlierCheck(options);
 
@@ -437,7 +446,7 @@ function createPayerLook(options: AdmissionOptions) {
    * Earlier payments, then the signature, then the payer. Throws TooMany, 503 `ledger_unavailable`, and the rail's.
    * Failures count for the client, once signed also for the payer. Null: another presentation was faster.
    */
-  return async <S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<Look | null> => {
+  return async <S>(order: Order<S>, isAgain: boolean, asker: Asker): Promise<PayerReading | null> => {
     const { payment, rail, price, key } = order;
     let isAdmitted = false;
     let isSigned = false;
@@ -446,7 +455,7 @@ function createPayerLook(options: AdmissionOptions) {
       isAdmitted = true;
       const signed = await rail.checkSignature(payment, asker);
       isSigned = true;
-      return await rail.look(payment, asker, { signed, isAgain, price });
+      return await rail.readPayer(payment, asker, { signed, isAgain, price });
     } catch (error) {
       if (!isAgain && (await find(key))) return null;
       if (isAdmitted && !isSigned && hasCostARead(error)) failures.noteUnproven(asker.client);

@@ -103,12 +103,12 @@ export interface DepositSaleOptions {
 }
 
 type DepositSale = Required<
-  Pick<PurchaseRail, 'check' | 'look' | 'verify' | 'checkPaid' | 'whyNotReserved' | 'refuseUsed'>
+  Pick<PurchaseRail, 'check' | 'readPayer' | 'verify' | 'checkPaid' | 'whyNotReserved' | 'refuseUsed'>
 >;
 
 export function createDepositSale(
   { store, book, scheme, terms, bounds, limits }: DepositSaleOptions,
-  checks: Pick<PurchaseRail, 'look' | 'verify'>,
+  checks: Pick<PurchaseRail, 'readPayer' | 'verify'>,
 ): DepositSale {
   return {
     check: ({ payload }: DepositPayment, _requirement, now) => {
@@ -116,12 +116,12 @@ export function createDepositSale(
       checkDeposit(payload, bounds, now);
     },
     /** The ledger comes first, because it costs no read. Only what may be reserved makes a row of a channel. */
-    look: async (payment: DepositPayment, asker, more) => {
+    readPayer: async (payment: DepositPayment, asker, more) => {
       const { voucher, config } = payment.payload;
       const known = await store.get(voucher.channelId);
       const certain = known && faultOf(known, coveredBy(payment, more.price));
       if (certain && !certain.mayBeOld) throw certain.refusal;
-      const seen = await checks.look(payment, asker, more);
+      const seen = await checks.readPayer(payment, asker, more);
       const { channel, isNew } = await book.look(voucher.channelId, config, asker);
       checkCovered(channel, coveredBy(payment, more.price));
       await limits.check(channel, asker.client);

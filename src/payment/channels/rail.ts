@@ -12,7 +12,16 @@ import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../store/ports/channels.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Accepted } from '../protocol.ts';
-import type { Asker, Look, OpenRail, PaidProof, PaymentCommand, Presenter, PurchaseRail, RailInfo } from '../rail.ts';
+import type {
+  Asker,
+  OpenRail,
+  PaidProof,
+  PayerReading,
+  PaymentCommand,
+  Presenter,
+  PurchaseRail,
+  RailInfo,
+} from '../rail.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
@@ -82,7 +91,7 @@ interface ChannelRailOptions extends DepositSaleOptions {
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];
   requirement: PurchaseRail['requirement'];
-  checkSignature(payment: DepositPayment, asker: Asker): Promise<Look | null>;
+  checkSignature(payment: DepositPayment, asker: Asker): Promise<PayerReading | null>;
   sellVoucher: ReturnType<typeof createSellVoucher>;
   refund(payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): ReturnType<PaymentCommand['run']>;
   network: string;

@@ -7,7 +7,7 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { createFairMinute } from '../../lib/limits/shares.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { PaymentKey } from '../../store/ports/payments.ts';
-import type { Asker, Look, PurchaseRail } from '../rail.ts';
+import type { Asker, PayerReading, PurchaseRail } from '../rail.ts';
 import { PaymentRefused, settlementUnknown } from '../refusal.ts';
 import { type Authorization, type Intent, paymentKey } from '../settler.ts';
 import type { Evidence } from './evidence.ts';
@@ -16,7 +16,6 @@ import {
   createEmptyPayers,
   createPayerReader,
   isRevert,
-  type PayerReading,
   WITHOUT_FAILURE,
 } from './payer-reads.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata } from './token.ts';
@@ -42,7 +41,7 @@ interface AuthorizationChecksOptions {
 /** The checks of an authorization of the token itself, whichever call settles it. The chain decides. */
 export function createAuthorizationChecks(
   options: AuthorizationChecksOptions,
-): Pick<PurchaseRail, 'review' | 'look' | 'verify'> {
+): Pick<PurchaseRail, 'review' | 'readPayer' | 'verify'> {
   const { ledger, check, evidence, status, network, contract, balanceContracts, reasons, clock } = options;
   const empty = createEmptyPayers(clock);
 
@@ -54,7 +53,7 @@ export function createAuthorizationChecks(
       if (!mayLookUp()) return { kind: 'unknown' };
       return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'collect' });
     },
-    look: async ({ authorization }, asker, { signed, isAgain }) => {
+    readPayer: async ({ authorization }, asker, { signed, isAgain }) => {
       const payer = bytesToHex(authorization.from);
       const waitSeconds = empty.secondsBelow(payer, authorization.value);
       if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
@@ -152,10 +151,10 @@ export function createChainCheck(
 
   return {
     /** For a payment that we owe a settlement. It does not wait for other clients' turns. */
-    read: async (authorization: Authorization, signal: AbortSignal): Promise<Look> =>
+    read: async (authorization: Authorization, signal: AbortSignal): Promise<PayerReading> =>
       withSlack(chain, await readPayer(authorization, signal)),
     /** For an unverified payment, in its client's turn (`precedenceOf`) and within the providers' limits. */
-    admit: async (authorization: Authorization, asker: Asker, isSigned: boolean): Promise<Look> =>
+    admit: async (authorization: Authorization, asker: Asker, isSigned: boolean): Promise<PayerReading> =>
       withSlack(chain, await admitPayer(authorization, asker.signal, asker.client, precedenceOf(asker, isSigned))),
     /** At the end of a block, in USDC base units. */
     balanceAt: async (account: Uint8Array, block: number, signal: AbortSignal): Promise<bigint> => {
@@ -168,8 +167,11 @@ export function createChainCheck(
   };
 }
 
-/** By the agreed head: from one provider's block a search could find nothing, or take thousands of requests. */
-function withSlack({ agreed }: ChainClient, reading: PayerReading): Look {
+/**
+ * Moves `block` to where a search starts, by the agreed head: from one provider's block a search could find nothing, or
+ * take thousands of requests.
+ */
+function withSlack({ agreed }: ChainClient, reading: PayerReading): PayerReading {
   const head = agreed.witnesses < 2 ? reading.block : agreed.lastHead();
   if (head === null) throw chainBusy();
   return { ...reading, block: Math.max(0, head - HEAD_SLACK_BLOCKS) };
@@ -228,7 +230,7 @@ interface SignatureCheckOptions {
 
 /** The cheapest step first: the payer's own key, whether it has code, and last its contract (ERC-1271). */
 export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
-  return async (authorization: Authorization, asker: Asker): Promise<Look | null> => {
+  return async (authorization: Authorization, asker: Asker): Promise<PayerReading | null> => {
     const digest = digestOf(authorization);
     const signer = recoverAddress(digest, authorization.signature);
     if (signer && Buffer.compare(signer, authorization.from) === 0) return null;

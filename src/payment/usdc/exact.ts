@@ -7,7 +7,7 @@ import { hexToBytes } from '../../lib/hex.ts';
 import { USDC_DECIMALS } from '../../lib/units.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
-import type { Asker, Look, OpenRail, PurchaseRail, RailInfo } from '../rail.ts';
+import type { Asker, OpenRail, PayerReading, PurchaseRail, RailInfo } from '../rail.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
 import { type Authorization, NONCE_USED, paymentKey, type RailSettling, type SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
@@ -116,7 +116,7 @@ interface ExactRailOptions {
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
   status: PurchaseRail['status'];
-  checkSignature(authorization: Authorization, asker: Asker): Promise<Look | null>;
+  checkSignature(authorization: Authorization, asker: Asker): Promise<PayerReading | null>;
   validity: ValidityBounds;
   isSoldAt(price: bigint): boolean;
   balanceContracts: readonly Uint8Array[];

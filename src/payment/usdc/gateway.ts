@@ -163,7 +163,7 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
     /** The Gateway may have taken what was handed over before. Its transfers decide. */
     review: async ({ authorization }, _known, { mayLookUp }) =>
       mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
-    look: async ({ authorization }, { client, signal }) => {
+    readPayer: async ({ authorization }, { client, signal }) => {
       const balance = await readDeposit(authorization.from, signal, client);
       if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return { used: false, balance, hasCode: false, block: 0 };

@@ -6,6 +6,7 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { setNewest } from '../../lib/memory.ts';
+import type { PayerReading } from '../rail.ts';
 import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 
@@ -42,15 +43,10 @@ interface Payer {
   readonly nonce: Uint8Array;
 }
 
-/** All members are from one block where the node allows it. */
-export interface PayerReading {
-  readonly used: boolean;
-  readonly balance: bigint;
-  readonly hasCode: boolean;
-  readonly block: number;
-}
-
-/** Concurrent payers share a request. Throws UpstreamFailed for one without the token's answer, or all if it fails. */
+/**
+ * Concurrent payers share a request. `block` is the one that was read, for all members where the node allows it. Throws
+ * UpstreamFailed for one without the token's answer, or all if it fails.
+ */
 export function createPayerReader(
   chain: ChainClient,
   usdc: `0x${string}`,

@@ -84,7 +84,7 @@ export function createToyRail(bankUrl: string): RailModule {
       return null;
     },
     review: ({ authorization }) => lookup(authorization).catch(unknown),
-    look: async ({ authorization }) => {
+    readPayer: async ({ authorization }) => {
       const { balance, transfer } = await ask<Known>('/known', authorization);
       if (BigInt(balance) < authorization.value) throw new PaymentRefused('toy_insufficient_balance');
       return { used: transfer !== null, balance: BigInt(balance), hasCode: false, block: 0 };

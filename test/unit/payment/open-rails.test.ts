@@ -433,7 +433,7 @@ describe('the rails', () => {
     const rail = rails[1]?.purchase;
     if (!rail) throw new Error('no Gateway');
     await rail.checkSignature(good, asker);
-    const seen = await rail.look(good, asker, { signed: null, isAgain: false, price: 1n });
+    const seen = await rail.readPayer(good, asker, { signed: null, isAgain: false, price: 1n });
     const terms = { asker, isAgain: false, price: 1000n };
     await rail.verify('id', good, seen, terms);
     const plain = signedPayment(signAuthorization(privateKey, requirement), WALLET);

@@ -50,7 +50,7 @@ let refused: string | null;
 let status: PurchaseRail['status'];
 let signature: () => Promise<void>;
 let reviewed: Found;
-let look: () => Promise<void>;
+let readPayer: () => Promise<void>;
 let verified: () => Promise<Verified>;
 let asked: string[];
 /** The context that the rail got with each question. */
@@ -90,7 +90,7 @@ beforeEach(() => {
   signature = async () => {};
   reviewed = { kind: 'open' };
   reported = [];
-  look = async () => {};
+  readPayer = async () => {};
   verified = async () => ({ checkedBlock: 7, hasCode: true });
   [latch, moody] = [latchedEndpoint(), moodyEndpoint('/test/moody', '0.001')];
   ledger = openLedger();
@@ -124,10 +124,10 @@ function open() {
       reported.push({ review: asker.client, isLeft: asker.signal.aborted });
       return reviewed;
     },
-    look: async (_authorization, asker, { signed, isAgain }) => {
-      asked.push('look');
-      reported.push({ look: asker.client, signed, isAgain });
-      await look();
+    readPayer: async (_authorization, asker, { signed, isAgain }) => {
+      asked.push('readPayer');
+      reported.push({ readPayer: asker.client, signed, isAgain });
+      await readPayer();
       return { used: false, balance: 0n, hasCode: false, block: 0 };
     },
     verify: async (_id, _authorization, seen, { asker, isAgain }) => {
@@ -188,8 +188,8 @@ const delivered = (answer: unknown): unknown => JSON.parse(String((answer as { b
 /** The next payment waits where its payer is looked at, until it is let go. Then it is refused, if `refusal` is given. */
 function heldAtLook(refusal?: Error) {
   const [arrived, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  look = async () => {
-    look = async () => {};
+  readPayer = async () => {
+    readPayer = async () => {};
     arrived.resolve();
     await go.promise;
     if (refusal) throw refusal;
@@ -203,7 +203,7 @@ describe('a payment', () => {
   test('is checked in the order of what the checks cost, served, settled and delivered', async () => {
     const payment = sign();
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 1 });
-    expect(asked).toEqual(['terms', 'signature', 'look', 'verify']);
+    expect(asked).toEqual(['terms', 'signature', 'readPayer', 'verify']);
     expect(await rowOf(payment)).toMatchObject({
       state: 'settled',
       amount: 1000n,
@@ -644,14 +644,14 @@ describe('what fails uncharged', () => {
   });
 
   test('because the payer has not the money counts against payer and client, and writes nothing', async () => {
-    look = async () => {
+    readPayer = async () => {
       throw new PaymentRefused('invalid_exact_evm_insufficient_balance');
     };
     expect(await triesBefore('payer_failures')).toBe(3);
     expect(reservations).toBe(0);
     failures = createFailures(LIMITS, clock);
     shop = open();
-    look = async () => {
+    readPayer = async () => {
       throw new UpstreamFailed('chain', 'away');
     };
     expect(await triesBefore('payer_failures')).toBeNull();
@@ -932,7 +932,7 @@ describe('the same payment', () => {
 test('the rail gets the client, the result of the signature check, and that this is the first presentation', async () => {
   await present(sign());
   expect(reported).toEqual([
-    { look: CLIENT, signed: null, isAgain: false },
+    { readPayer: CLIENT, signed: null, isAgain: false },
     { verify: CLIENT, isSeen: true, isAgain: false },
   ]);
 });
@@ -957,7 +957,7 @@ describe('a payment that has reverted', () => {
     expect(delivered(await present(payment))).toEqual({ tag: 'none', run: 2 });
     expect(reported).toEqual([
       { review: CLIENT, isLeft: false },
-      { look: CLIENT, signed: null, isAgain: true },
+      { readPayer: CLIENT, signed: null, isAgain: true },
       { verify: CLIENT, isSeen: true, isAgain: true },
     ]);
   });
@@ -985,7 +985,7 @@ describe('a payment that has reverted', () => {
     reviewed = { kind: 'settled', transaction: HASH, block: 9, paid: 1000n };
     resume = paid(1000n);
     [refused, shortage] = ['a ban', 'late'];
-    look = () => Promise.reject(new Error('it has paid'));
+    readPayer = () => Promise.reject(new Error('it has paid'));
     asked.length = 0;
     moody.fail();
     expect(await present(payment, { of: moody })).toMatchObject({ status: 502, charged: 'unknown' });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
-import type { Look } from '../../../../src/payment/rail.ts';
+import type { PayerReading } from '../../../../src/payment/rail.ts';
 import type { Authorization } from '../../../../src/payment/settler.ts';
 import { authorizationDigest } from '../../../../src/payment/usdc/authorization.ts';
 import {
@@ -27,7 +27,7 @@ let hasCode: boolean;
 let answer: string;
 let codeRefused: string | null;
 let hasPaid: boolean;
-let check: (authorization: Authorization, client?: string, hasFailed?: boolean) => Promise<Look | null>;
+let check: (authorization: Authorization, client?: string, hasFailed?: boolean) => Promise<PayerReading | null>;
 beforeEach(async () => {
   [hasCode, answer, codeRefused, hasPaid] = [false, NO, null, false];
   node = await startRpcServer({

@@ -163,11 +163,11 @@ describe('a deposit', () => {
     channel = { ...channel, id: scheme.channelId(channel.config), hex: bytesToHex(scheme.channelId(channel.config)) };
     funds = 4999n;
     const options = { signed: null, isAgain: false, price: PRICE };
-    await expect(rail.look(deposit(PRICE), asker, options)).rejects.toEqual(refused('insufficient_balance'));
+    await expect(rail.readPayer(deposit(PRICE), asker, options)).rejects.toEqual(refused('insufficient_balance'));
     expect(await bed.store.get(channel.id)).toBeNull();
     await bed.clock.advance(4000);
     funds = 5000n;
-    expect(await rail.look(deposit(PRICE), asker, options)).toMatchObject({ balance: 5000n });
+    expect(await rail.readPayer(deposit(PRICE), asker, options)).toMatchObject({ balance: 5000n });
     expect(await bed.store.get(channel.id)).toMatchObject({ charged: 0n });
   });
 
@@ -175,12 +175,14 @@ describe('a deposit', () => {
     channel = { ...channel, config: { ...channel.config, salt: Buffer.alloc(32, 6) } };
     channel = { ...channel, id: scheme.channelId(channel.config), hex: bytesToHex(scheme.channelId(channel.config)) };
     const options = { signed: null, isAgain: false, price: PRICE };
-    await expect(rail.look(deposit(PRICE + 1n), asker, options)).rejects.toEqual(refused('cumulative_amount_mismatch'));
-    await expect(rail.look(deposit(PRICE, PRICE - 1n), asker, options)).rejects.toEqual(
+    await expect(rail.readPayer(deposit(PRICE + 1n), asker, options)).rejects.toEqual(
+      refused('cumulative_amount_mismatch'),
+    );
+    await expect(rail.readPayer(deposit(PRICE, PRICE - 1n), asker, options)).rejects.toEqual(
       refused('cumulative_amount_mismatch'),
     );
     isLimited = true;
-    await expect(rail.look(deposit(PRICE), asker, options)).rejects.toMatchObject({ code: 'too_many_deposits' });
+    await expect(rail.readPayer(deposit(PRICE), asker, options)).rejects.toMatchObject({ code: 'too_many_deposits' });
     expect(await bed.store.get(channel.id)).toBeNull();
   });
 
@@ -189,14 +191,14 @@ describe('a deposit', () => {
     await bed.clock.advance(600_000);
     bed.contract.asked.length = 0;
     funds = 0n;
-    const stale = rail.look(deposit(PRICE), asker, { signed: null, isAgain: false, price: PRICE });
+    const stale = rail.readPayer(deposit(PRICE), asker, { signed: null, isAgain: false, price: PRICE });
     await expect(stale).rejects.toMatchObject({ charged: PRICE, correction: { isForgiven: true } });
     expect(bed.contract.asked).toEqual([]);
   });
 
   test('that a third party has sent is refused with the scheme’s reason', async () => {
     const signed = { ...look, used: true };
-    await expect(rail.look(deposit(PRICE), asker, { signed, isAgain: false, price: PRICE })).rejects.toEqual(
+    await expect(rail.readPayer(deposit(PRICE), asker, { signed, isAgain: false, price: PRICE })).rejects.toEqual(
       refused('deposit_transaction_failed'),
     );
   });

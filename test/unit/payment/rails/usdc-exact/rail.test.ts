@@ -89,7 +89,7 @@ afterEach(async () => {
 /** Both looks, as a purchase takes them: the first before the reservation, the second after. */
 const verify = async (authorization: Authorization, isAgain = false) => {
   const payment = signedPayment(authorization);
-  const seen = await rail.look(payment, asker, { signed: null, isAgain, price: 1n });
+  const seen = await rail.readPayer(payment, asker, { signed: null, isAgain, price: 1n });
   return rail.verify('this one', payment, seen, { asker, isAgain, price: authorization.value });
 };
 const review = (authorization: Authorization, known = failedBefore(), mayLookUp = true) =>
@@ -176,10 +176,10 @@ describe('an unused authorization', () => {
 
   test('is checked once, where its signature was checked by the payer’s code before', async () => {
     const authorization = randomAuthorization();
-    const seen = await rail.look(signedPayment(authorization), asker, { signed: null, isAgain: false, price: 1n });
-    expect(await rail.look(signedPayment(authorization), asker, { signed: seen, isAgain: false, price: 1n })).toEqual(
-      seen,
-    );
+    const seen = await rail.readPayer(signedPayment(authorization), asker, { signed: null, isAgain: false, price: 1n });
+    expect(
+      await rail.readPayer(signedPayment(authorization), asker, { signed: seen, isAgain: false, price: 1n }),
+    ).toEqual(seen);
     expect(reads()).toBe(1);
   });
 });

@@ -74,7 +74,7 @@ async function verify(
   asker = { client: 'c', hasFailed: false, signal },
 ): Promise<Verified> {
   const payment = signedPayment(authorization, WALLET);
-  const seen = await rail.look(payment, asker, { signed: null, isAgain, price: 1n });
+  const seen = await rail.readPayer(payment, asker, { signed: null, isAgain, price: 1n });
   return rail.verify('this one', payment, seen, { asker, isAgain, price: authorization.value });
 }
 const review = (authorization: Authorization, mayLookUp = true) =>
