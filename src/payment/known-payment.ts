@@ -56,24 +56,24 @@ export function mayHaveMoved(known: Payment | null): boolean {
  * Whether this is the first presenter, by identity or identifier; the chain shows neither. Clients may share an
  * identity, so it counts in the first protocol only: no other one may go round a challenge's id.
  */
-export function isSameBuyer(payment: Payment, order: Presenter): boolean {
+export function isSameBuyer(payment: Payment, order: Presented): boolean {
   return isSameIdentifier(payment, order) || (isSameClient(payment, order) && isSameProtocol(payment, order));
 }
 
-interface Presenter extends Pick<Order<never>, 'clientHash' | 'identifierHash'> {
+interface Presented extends Pick<Order<never>, 'clientHash' | 'identifierHash'> {
   readonly protocol: Payment['protocol'];
 }
 
-function isSameClient(payment: Payment, { clientHash }: Presenter): boolean {
+function isSameClient(payment: Payment, { clientHash }: Presented): boolean {
   return equal(payment.clientHash, clientHash);
 }
 
 /** A row without a protocol was sold over the only one that there was. */
-function isSameProtocol(payment: Payment, { protocol }: Presenter): boolean {
+function isSameProtocol(payment: Payment, { protocol }: Presented): boolean {
   return payment.protocol === null || payment.protocol === protocol;
 }
 
-function isSameIdentifier(payment: Payment, order: Presenter): boolean {
+function isSameIdentifier(payment: Payment, order: Presented): boolean {
   return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
 }
 
