@@ -171,7 +171,7 @@ type Tasks = ReturnType<typeof createTasks>;
 /** Rows that one round looks up. The next round takes the rest, so that no round is long. */
 const ROUND = 100;
 
-interface ReconciliationParts {
+interface ReconciliationOptions {
   ledger: Pick<Ledger, 'release' | 'unknown' | 'unfinished' | 'purge'>;
   schedule: LookupSchedule;
   tasks: Pick<Tasks, 'of' | 'run' | 'within'>;
@@ -182,7 +182,7 @@ interface ReconciliationParts {
 
 // One round over the open rows that no call works on; the next continues there. Public nodes take few requests, so a
 // round waits up to `pauseMs` for one row before it starts the next.
-function createReconciliation({ ledger, schedule, tasks, look, pauseMs }: ReconciliationParts) {
+function createReconciliation({ ledger, schedule, tasks, look, pauseMs }: ReconciliationOptions) {
   let reached = '';
 
   /** False when the row cost no lookup. */

@@ -306,7 +306,7 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
   };
 }
 
-interface Parts {
+interface OpenPurchaseOptions {
   channels: ChannelsConfig;
   scheme: ReturnType<typeof createScheme>;
   terms: ChannelTerms;
@@ -316,7 +316,7 @@ interface Parts {
 function openPurchase(
   needs: ChannelsNeeds,
   status: RailStatus,
-  { channels, scheme, terms, onBegun }: Parts,
+  { channels, scheme, terms, onBegun }: OpenPurchaseOptions,
 ): PurchaseRail {
   const { config, ledger, balanceContracts, check, evidence, clock, log } = needs;
   const network = config.network.caip2;
