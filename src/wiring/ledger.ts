@@ -13,8 +13,8 @@ import { addressOf } from '../lib/secp256k1.ts';
 import type { Leader, SettledBy } from '../payment/settling.ts';
 import type { InstancesShare } from '../store/instances.ts';
 import { refuseMoved } from '../store/ledger-lock.ts';
+import { openSqliteStores } from '../store/open.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
-import { openSqliteStores } from '../store/sqlite/open-stores.ts';
 
 /** An unknown instance may have just started: for this long its open payments are not taken over. */
 const NEW_INSTANCE_MS = 60_000;
@@ -73,7 +73,7 @@ async function openStores(config: Config, clock: Clock, log: Logger, registry: R
     registers: [registry],
   });
   const onRetry = () => retries.inc();
-  const { openPostgresStores } = await import('../store/postgres/open-stores.ts');
+  const { openPostgresStores } = await import('../store/open-postgres.ts');
   const { openInstances } = await import('../store/instances.ts');
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
   const share = openInstances({ url, connectTimeoutMs, clock, log });

@@ -4,7 +4,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts
 import { UpstreamFailed } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLedger } from '../../src/payment/ledger.ts';
-import { openSqliteStores } from '../../src/store/sqlite/open-stores.ts';
+import { openSqliteStores } from '../../src/store/open.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { type Answer, type Service, startService } from '../support/service/service.ts';
 import { usesOf } from '../support/service/workers.ts';

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createRetry, openPools } from '../../src/store/db/connections.ts';
-import type { Call, LedgerDatabase, Plan, Step } from '../../src/store/db/port.ts';
-import { openPostgresDatabase } from '../../src/store/db/postgres.ts';
+import type { Call, LedgerDatabase, Plan, Step, Turn } from '../../src/store/db/port.ts';
+import { ledgerOver } from '../../src/store/db/postgres.ts';
 import { sql } from '../../src/store/db/sql.ts';
-import { openSqliteDatabase } from '../../src/store/db/sqlite.ts';
+import { openSqlite as openLedger } from '../../src/store/db/sqlite.ts';
 import { createWriteQueue } from '../../src/store/db/write-queue.ts';
 import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
 import { describeLedgers, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
@@ -26,7 +26,7 @@ const inWords = (text: string, money: string, flag: string, number: string): str
 async function openSqlite(): Promise<Open> {
   const ledger = openMemoryLedger();
   for (const text of [MAKE, LOG]) ledger.exec(inWords(text, 'INTEGER', 'INTEGER', 'INTEGER'));
-  return { db: openSqliteDatabase(ledger), close: async () => void ledger.close() };
+  return { db: openLedger(ledger).ledger, close: async () => void ledger.close() };
 }
 
 async function openPostgres(): Promise<Open> {
@@ -35,9 +35,9 @@ async function openPostgres(): Promise<Open> {
   const pools = openPools({ url, size, connectTimeoutMs, statementTimeoutMs, applicationName: 'test' });
   for (const text of [MAKE, LOG]) await pools.writes.query(inWords(text, 'NUMERIC(78, 0)', 'BOOLEAN', 'BIGINT'));
   const retry = createRetry(systemClock);
-  const queue = (turn: string) => createWriteQueue({ pool: pools.writes, retry, turn });
+  const queue = (turn: Turn) => createWriteQueue({ pool: pools.writes, retry, turn });
   const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
-  return { db: openPostgresDatabase(pools, retry, queues), close: pools.close };
+  return { db: ledgerOver(pools, retry, queues), close: pools.close };
 }
 
 interface Account {

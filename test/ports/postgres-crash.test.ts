@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
 import { systemClock } from '../../src/lib/clock.ts';
+import { openPostgresStores } from '../../src/store/open-postgres.ts';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
-import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { accountedOf, NOON } from '../support/lightning/lightning-rows.ts';

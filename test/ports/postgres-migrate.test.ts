@@ -8,7 +8,7 @@ import type { Migration } from '../../src/lib/sqlite-file.ts';
 import { withOwnClient } from '../../src/store/db/connections.ts';
 import { migratePostgres, newestVersion, stepsOf } from '../../src/store/db/migrate.ts';
 import { openLedgerDatabase } from '../../src/store/db/sqlite.ts';
-import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { openPostgresStores } from '../../src/store/open-postgres.ts';
 import { openPostgresReports } from '../../src/store/reports.ts';
 import { gathered } from '../support/gathered.ts';
 import { channelState, channelTerms, SEEN_AT, voucherSale } from '../support/ledger/channel-rows.ts';

@@ -4,7 +4,7 @@ import { RELEASED } from '../../scripts/lib/schemas/released.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { newestVersion } from '../../src/store/db/migrate.ts';
 import { openInstances } from '../../src/store/instances.ts';
-import { openPostgresStores } from '../../src/store/postgres/open-stores.ts';
+import { openPostgresStores } from '../../src/store/open-postgres.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { dumpOf } from '../support/ledger/released-fixtures.ts';
 import { expectOthers, expectPayments, expectPromises, expectProofs } from '../support/ledger/released-ledger.ts';

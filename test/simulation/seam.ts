@@ -13,7 +13,7 @@ const STAND_INS = [
   { module: 'better-sqlite3', from: /\/src\//, by: './service/sqlite.ts' },
   { module: 'secp256k1', from: /\/src\/lib\//, by: './service/secp256k1.ts' },
   { module: './log-sync.ts', from: /\/src\/store\/db\//, by: './service/log-sync.ts' },
-  { module: 'postgres/open-stores.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
+  { module: 'store/open-postgres.ts', from: /\/src\//, by: './ledger/open-stores.ts' },
   { module: 'store/instances.ts', from: /\/src\//, by: './ledger/open-instances.ts' },
   { module: 'http/documents.ts', from: /\/src\/routes\//, by: './service/documents.ts' },
   { module: './search.ts', from: /\/src\/discovery\//, by: './service/search.ts' },
@@ -63,7 +63,7 @@ export const endOf = (url: string, of: string): string => (anew.get(of)?.has(url
 export async function ledgerParts() {
   const of = loading;
   const [{ openSqliteStores }, { AppError }] = await Promise.all([
-    part<typeof import('../../src/store/sqlite/open-stores.ts')>('store/sqlite/open-stores.ts'),
+    part<typeof import('../../src/store/open.ts')>('store/open.ts'),
     part<typeof import('../../src/errors.ts')>('errors.ts'),
   ]);
   const unavailable = () =>

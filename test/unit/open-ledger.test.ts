@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { openSqliteStores } from '../../src/store/sqlite/open-stores.ts';
+import { openSqliteStores } from '../../src/store/open.ts';
 import { openLedger } from '../../src/wiring/ledger.ts';
 import { channelState, channelTerms } from '../support/ledger/channel-rows.ts';
 import { newKey } from '../support/usdc/payments.ts';

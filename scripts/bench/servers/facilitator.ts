@@ -1,9 +1,9 @@
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
+import { openSqliteStores } from '../../../src/store/open.ts';
+import { openPostgresStores } from '../../../src/store/open-postgres.ts';
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';
-import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
-import { openSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../lib/lightning/facilitator-app.ts';
 
 // The facilitator over the ledger in LEDGER_FILE or at LEDGER_URL, in a process of its own that a benchmark can measure,

@@ -19,7 +19,7 @@ async function load(folder: string, ...paths: readonly string[]): Promise<Export
 
 /** Opens a ledger's file by that code, which makes its schema. */
 export async function openEarlierSqlite(folder: string, file: string): Promise<EarlierStores> {
-  const whole = ['store/sqlite/open-stores.ts', 'store/sqlite-stores.ts'];
+  const whole = ['store/open.ts', 'store/sqlite/open-stores.ts', 'store/sqlite-stores.ts'];
   if (whole.some((path) => existsSync(join(folder, 'src', path))))
     return call(await load(folder, ...whole), 'openSqliteStores', file);
   const db = call<unknown>(await load(folder, 'store/database.ts'), 'openLedgerDatabase', file);
@@ -44,7 +44,7 @@ export async function openEarlierPostgres(folder: string, url: string): Promise<
   const { systemClock: clock } = (await load(folder, 'lib/clock.ts')) as unknown as { systemClock: unknown };
   const limits = { poolSize: 8, connectTimeoutMs: 5000, statementTimeoutMs: 5000 };
   const stores = await call<Promise<LedgerStores>>(
-    await load(folder, 'store/postgres/open-stores.ts'),
+    await load(folder, 'store/open-postgres.ts', 'store/postgres/open-stores.ts'),
     'openPostgresStores',
     { url, ...limits, clock },
   );

@@ -4,9 +4,9 @@ import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { asFileError, migrate, openNamed, type Sqlite } from '../../lib/sqlite-file.ts';
-import { groupCommitOf, groupOf, rewriteLog } from './group-commit.ts';
+import { closeAfterWrites, groupCommitOf, groupOf, rewriteLog, syncFailureOf } from './group-commit.ts';
 import { stepsOf } from './migrate.ts';
-import type { Call, LedgerDatabase, Plan, Result, Step } from './port.ts';
+import type { Call, LedgerDatabase, OpenDatabase, Plan, Result, Step } from './port.ts';
 import { type Dialect, kept, type Rendered, render } from './sql.ts';
 
 // The ledger in an SQLite file, for one machine: opens it, runs steps and plans in transactions that they share
@@ -71,13 +71,18 @@ function openFile(file: string): Sqlite {
 
 // --- Steps and plans
 
-const opened = new WeakMap<Sqlite, LedgerDatabase>();
-
-/** The ledger of a connection, which all stores on it share. */
-export function openSqliteDatabase(db: Sqlite): LedgerDatabase {
-  const known = opened.get(db) ?? createDatabase(db);
-  opened.set(db, known);
-  return known;
+/** An open ledger. All stores on the connection share it. Closing it closes the connection. */
+export function openSqlite(db: Sqlite): OpenDatabase {
+  const anyPayment = db.prepare('SELECT id FROM usdc_payments LIMIT 1');
+  return {
+    ledger: createDatabase(db),
+    ping: async () => {
+      anyPayment.get();
+      await pingWrites(db);
+    },
+    syncFailed: syncFailureOf(db),
+    close: () => closeAfterWrites(db),
+  };
 }
 
 function createDatabase(db: Sqlite): LedgerDatabase {
@@ -188,7 +193,7 @@ function valuesOf({ takers }: Bound, values: Call['values'], row: readonly unkno
 }
 
 /** A value as SQLite binds it. An integer beyond 64 bits goes into a column of decimal text. */
-function boundValue(value: unknown): unknown {
+export function boundValue(value: unknown): unknown {
   if (value === undefined) return null;
   if (typeof value === 'boolean') return value ? 1 : 0;
   return typeof value === 'bigint' && BigInt.asIntN(64, value) !== value ? String(value) : value;
@@ -203,7 +208,8 @@ function rowOf(columns: readonly Column[], raw: readonly unknown[]): object {
   return row;
 }
 
-function decoderOf(name: string, isExact: boolean): ((value: unknown) => unknown) | null {
+/** Reads a column's value; null where it is read as it is. `isExact`: integers come as bigint. */
+export function decoderOf(name: string, isExact: boolean): ((value: unknown) => unknown) | null {
   if (MONEY.has(name)) return (value) => (typeof value === 'bigint' ? value : BigInt(value as string));
   if (FLAGS.has(name)) return (value) => Number(value) === 1;
   return isExact ? (value) => (typeof value === 'bigint' ? Number(value) : value) : null;
@@ -220,7 +226,7 @@ const ROOM_BYTES = 2 ** 20;
  * Rejects while the log or the file cannot be written, and says why. Writes only after a batch that has failed: a
  * service that is not ready gets no calls that would show that the disk is well again.
  */
-export async function pingWrites(db: Sqlite): Promise<void> {
+async function pingWrites(db: Sqlite): Promise<void> {
   const group = groupOf(db);
   try {
     if (group.failure) {

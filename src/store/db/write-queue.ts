@@ -1,4 +1,4 @@
-import type { Pool, QueryResult } from 'pg';
+import type { Pool } from 'pg';
 import {
   asLedgerError,
   commit,
@@ -9,6 +9,8 @@ import {
   transact,
   withClient,
 } from './connections.ts';
+import type { Kind, Plan, Result, Step } from './port.ts';
+import { drive, resultOf, statementOf } from './postgres-text.ts';
 
 // One durable transaction and one round trip to PostgreSQL for many writes, as group commit is on SQLite.
 // 1. Writes wait for the end of the event loop turn, or of the transaction before theirs. Neighbours of one kind become
@@ -28,49 +30,29 @@ const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 // An UPDATE and no lock alone: an older instance is SERIALIZABLE, and is aborted by a changed row only.
 const TAKE_TURN = statement<{ turn: string }>('UPDATE ledger_turns SET taken = taken + 1 WHERE name = @turn');
 
-export type Answer = Pick<QueryResult, 'rows' | 'rowCount'>;
-
-/** Statements and how to read the write's result from theirs. A part that must be atomic is one statement. */
-export interface Write<T> {
-  readonly statements: readonly Statement[];
-  read(results: readonly Answer[]): T;
-}
-
-/** Writes that can share one statement when they are neighbours. Each must end as it would alone. */
-export interface SharedKind<Item, T> {
-  admits(items: readonly Item[], next: Item): boolean;
-  /** Reads one result for each item. */
-  write(items: readonly Item[]): Write<readonly T[]>;
-}
-
-const ALONE: SharedKind<Write<unknown>, unknown> = {
+const ALONE: Kind<Step<unknown>, unknown> = {
   admits: () => false,
-  write: ([only]) => ({ statements: only?.statements ?? [], read: (results) => [only?.read(results)] }),
+  step: ([only]) => ({ calls: only?.calls ?? [], read: (results) => [only?.read(results)] }),
 };
 
 /** Runs writes in the order of the calls. Each resolves once it is on disk. */
 export interface WriteQueue {
-  write<T>(write: Write<T>): Promise<T>;
-  share<Item, T>(kind: SharedKind<Item, T>, item: Item): Promise<T>;
-  /**
-   * Runs steps in a transaction of their own, and again when another one aborts them, so they must be pure. Later
-   * writes of this queue wait.
-   */
-  decide<T>(steps: (run: RunInTurn) => Promise<T>): Promise<T>;
+  write<T>(step: Step<T>): Promise<T>;
+  share<Item, T>(kind: Kind<Item, T>, item: Item): Promise<T>;
+  /** Runs a plan in a transaction of its own, and again when another one aborts it. Later writes of this queue wait. */
+  decide<T>(plan: () => Plan<T>): Promise<T>;
   /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
 }
 
-export type RunInTurn = (statement: Statement) => Promise<Answer>;
-
 /** A write that may go together with others. */
 interface Shared {
-  readonly kind: SharedKind<unknown, unknown>;
+  readonly kind: Kind<unknown, unknown>;
   readonly item: unknown;
 }
 /** A write that has a transaction of its own. */
 interface Planned {
-  readonly steps: (run: RunInTurn) => Promise<unknown>;
+  readonly plan: () => Plan<unknown>;
 }
 interface Ends {
   resolve(value: unknown): void;
@@ -97,7 +79,7 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
   async function drain(): Promise<void> {
     await new Promise(setImmediate);
     for (let [next] = waiting; next; [next] = waiting) {
-      if ('steps' in next) {
+      if ('plan' in next) {
         waiting = waiting.slice(1);
         await runPlan(next);
       } else {
@@ -112,7 +94,7 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
   async function run(batch: readonly WaitingWrite[]): Promise<void> {
     try {
       const steps = stepsOf(batch);
-      const statements = steps.flatMap(({ write }) => write.statements);
+      const statements = steps.flatMap(({ step }) => step.calls.map(statementOf));
       settle(steps, await retry(() => flight(pool, takeTurn, statements)));
     } catch (error) {
       const half = Math.ceil(batch.length / 2);
@@ -124,7 +106,10 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
 
   async function runPlan(one: WaitingPlan): Promise<void> {
     try {
-      const attempt = () => transact(pool, [BEGIN, takeTurn], (client) => one.steps((sent) => client.query(sent)));
+      const attempt = () =>
+        transact(pool, [BEGIN, takeTurn], (client) =>
+          drive(one.plan(), async (statement) => resultOf(await client.query(statement))),
+        );
       one.resolve(await retry(attempt));
     } catch (error) {
       fail([one], error);
@@ -141,14 +126,14 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
       waiting.push({ ...write, resolve: resolve as (value: unknown) => void, reject });
       running ??= drain();
     });
-  // `admits` and `write` of a kind only get items of this kind.
-  const share = <Item, T>(kind: SharedKind<Item, T>, item: Item): Promise<T> =>
-    wait({ kind: kind as SharedKind<unknown, unknown>, item });
+  // A kind only gets its own items.
+  const share = <Item, T>(kind: Kind<Item, T>, item: Item): Promise<T> =>
+    wait({ kind: kind as Kind<unknown, unknown>, item });
 
   return {
     share,
-    write: <T>(write: Write<T>) => share(ALONE as SharedKind<Write<T>, T>, write),
-    decide: (steps) => wait({ steps }),
+    write: <T>(step: Step<T>) => share(ALONE as Kind<Step<T>, T>, step),
+    decide: (plan) => wait({ plan }),
     idle: async () => {
       while (running) await running;
     },
@@ -159,14 +144,14 @@ export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: Wr
 function batchOf(waiting: readonly (WaitingWrite | WaitingPlan)[]): WaitingWrite[] {
   const batch: WaitingWrite[] = [];
   for (const one of waiting) {
-    if ('steps' in one || batch.length === MAX_BATCH) break;
+    if ('plan' in one || batch.length === MAX_BATCH) break;
     batch.push(one);
   }
   return batch;
 }
 
 interface Sent {
-  readonly write: Write<readonly unknown[]>;
+  readonly step: Step<readonly unknown[]>;
   readonly waiting: readonly WaitingWrite[];
 }
 
@@ -180,14 +165,14 @@ function stepsOf(batch: readonly WaitingWrite[]): Sent[] {
       last.waiting.push(one);
     } else groups.push({ kind: one.kind, items: [one.item], waiting: [one] });
   }
-  return groups.map(({ kind, items, waiting }) => ({ write: kind.write(items), waiting }));
+  return groups.map(({ kind, items, waiting }) => ({ step: kind.step(items), waiting }));
 }
 
-function settle(steps: readonly Sent[], results: readonly Answer[]): void {
+function settle(steps: readonly Sent[], results: readonly Result[]): void {
   const left = [...results];
-  for (const { write, waiting } of steps) {
+  for (const { step, waiting } of steps) {
     try {
-      const outcomes = write.read(left.splice(0, write.statements.length));
+      const outcomes = step.read(left.splice(0, step.calls.length));
       for (const [at, { resolve }] of waiting.entries()) resolve(outcomes[at]);
     } catch (error) {
       for (const { reject } of waiting) reject(error);
@@ -199,12 +184,12 @@ function settle(steps: readonly Sent[], results: readonly Answer[]): void {
  * Sends a transaction whole. After a failure the server ignores the rest, COMMIT included. Where BEGIN itself is cut
  * off, the rest runs without the turn: each statement has its guard, and the caller is told that nothing is known.
  */
-function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[]): Promise<Answer[]> {
+function flight(pool: Pool, takeTurn: Statement, statements: readonly Statement[]): Promise<Result[]> {
   return withClient(pool, async (client) => {
     const begun = client.query(BEGIN);
     const sent = [takeTurn, ...statements].map((one) => client.query(one));
     throwFirst(await Promise.allSettled([begun, ...sent, commit(client)]));
-    return Promise.all(sent.slice(1));
+    return (await Promise.all(sent.slice(1))).map(resultOf);
   });
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { acceptMismatch } from '../../../scripts/lib/ledger/beside-service.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
+import { openPostgresStores } from '../../../src/store/open-postgres.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../../support/postgres/postgres-run.ts';
 import { type Service, startService } from '../../support/service/service.ts';

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { openPostgresStores } from '../../../src/store/open-postgres.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
 import { diskFolder } from '../../support/disk/disk-runs.ts';
 import {
   type DiskControl,

@@ -2,8 +2,8 @@ import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
+import { createSqliteStores } from '../../../src/store/open.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { fingerprint, SCRIPTS, type ScriptName, soldTwice } from './ledger-script.ts';
 
 /** Pages of log after which SQLite copies them into the file. So few that a script of some steps does so several times. */

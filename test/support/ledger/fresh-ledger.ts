@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
+import { createSqliteStores } from '../../../src/store/open.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 
 let fileImage: Buffer | undefined;
 let memoryImage: Buffer | undefined;

@@ -6,11 +6,13 @@ import { Pool } from 'pg';
 import { afterEach, beforeEach, describe } from 'vitest';
 import { findPostgres } from '../../../scripts/lib/ledger/postgres.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { createSqliteStores, storesOver } from '../../../src/store/open.ts';
+import { openPostgresStores } from '../../../src/store/open-postgres.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
-import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { workersDatabase } from '../postgres/postgres-run.ts';
-import { openTestLedger } from './fresh-ledger.ts';
+import { openMemoryLedger, openTestLedger } from './fresh-ledger.ts';
+import { openMemory } from './memory-ledger.ts';
 
 /** A ledger without rows. `close` closes everything that was opened of it. */
 export interface OpenLedger {
@@ -49,6 +51,8 @@ export const adapters: readonly Adapter[] = [
   { name: 'sqlite', missing: null, open: openSqlite },
   { name: 'postgres', missing, open: openPostgres },
 ];
+/** The third driver, which says what SQLite's does and has no file. */
+const memory: Adapter = { name: 'sqlite', missing: null, open: openMemoryStores };
 
 /** Runs tests for PostgreSQL alone. */
 export function describePostgres(title: string, suite: () => void): void {
@@ -65,6 +69,12 @@ export function describeLedgers(title: string, suite: (adapter: Adapter) => void
   for (const adapter of adapters.filter(({ name }) => name === (only ?? name))) {
     describe.skipIf(adapter.missing !== null)(`${title} (${adapter.name})`, () => suite(adapter));
   }
+}
+
+/** The same for the suites of the ports, over the third driver too. */
+export function describePorts(title: string, suite: (adapter: Adapter) => void): void {
+  describeLedgers(title, suite);
+  describe(`${title} (memory)`, () => suite(memory));
 }
 
 /** Opens a ledger for each test of a suite, and closes it after the test. The returned object always stands for the running test's ledger. */
@@ -116,6 +126,22 @@ async function ledgerOf(
   };
 }
 
+async function openMemoryStores(): Promise<OpenLedger> {
+  const db = openMemoryLedger();
+  return ledgerOf(async () => storesOver(openMemory(db)), {
+    sql: async (text) => runText(db, text),
+    retries: () => 0,
+    remove: () => void db.close(),
+  });
+}
+
+function runText(db: Sqlite, text: string): Record<string, unknown>[] {
+  const statement = db.prepare<[], Record<string, unknown>>(text);
+  if (statement.reader) return statement.all();
+  statement.run();
+  return [];
+}
+
 async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedger> {
   const folder = mkdtempSync(join(tmpdir(), 'percall-ledger-'));
   const file = join(folder, 'ledger.db');
@@ -128,10 +154,7 @@ async function openSqlite({ synced = true }: OpenOptions = {}): Promise<OpenLedg
     sql: async (text) => {
       const db = new Database(file);
       try {
-        const statement = db.prepare<[], Record<string, unknown>>(text);
-        if (statement.reader) return statement.all();
-        statement.run();
-        return [];
+        return runText(db, text);
       } finally {
         db.close();
       }

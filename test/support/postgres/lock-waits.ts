@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
+import { openPostgresStores } from '../../../src/store/open-postgres.ts';
 import { POSTGRES_LIMITS } from '../ledger/ledger-adapters.ts';
 import { freshDatabase } from './postgres-run.ts';
 

@@ -2,7 +2,7 @@ import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startPostgres } from '../../../scripts/lib/ledger/postgres.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { openPostgresStores } from '../../../src/store/postgres/open-stores.ts';
+import { openPostgresStores } from '../../../src/store/open-postgres.ts';
 
 // A process of its own that keeps one server for all test files of a run: `postgres-keeper.ts FOLDER PID`.
 // It writes the server's URL to a file, and ends the server when the folder is deleted or the run's process has ended.

@@ -85,20 +85,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'http/': ['lib/', 'errors.ts', 'catalogue/:declarations', ...CONFIG_TYPES],
   'chain/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
   'upstream/': ['lib/', 'errors.ts', ...CONFIG_TYPES],
-  // Subjects that have one text for both databases, and what both ledgers share: column names, the form of a row.
+  // Subjects have one text for both databases, and name neither.
   'store/': ['store/ports/', 'store/db/port.ts', 'store/db/sql.ts', 'lib/', 'errors.ts'],
-  // Not every migration may be made beside living instances.
-  'store/db/': ['store/ports/instances.ts', 'lib/', 'errors.ts'],
-  'store/ports/': ['lib/', 'errors.ts'],
-  'store/sqlite/': ['store/', 'lib/', 'errors.ts'],
-  'store/postgres/': ['store/', 'lib/', 'errors.ts'],
-  // What serves one database alone, or reads a ledger whole.
+  // What serves one database alone, opens one, or reads a ledger whole.
   ...Object.fromEntries(
-    ['backup', 'copy', 'instances', 'ledger-lock', 'minute-windows', 'reports'].map((file) => [
+    ['backup', 'copy', 'instances', 'ledger-lock', 'minute-windows', 'open', 'open-postgres', 'reports'].map((file) => [
       `store/${file}.ts`,
       ['store/', 'lib/', 'errors.ts'],
     ]),
   ),
+  'store/db/': ['store/ports/instances.ts', 'lib/', 'errors.ts'],
+  'store/ports/': ['lib/', 'errors.ts'],
   'lib/': [],
   'errors.ts': [],
   config: ['lib/'],
@@ -112,8 +109,13 @@ function eachIn(folder: string, row: readonly string[]): Record<string, readonly
 
 /** Exceptions from a wider rule of the table. */
 const MAY_NOT_IMPORT: Record<string, readonly string[]> = {
-  'store/sqlite/': ['store/postgres/'],
-  'store/postgres/': ['store/sqlite/'],
+  // A service over a file loads no client of PostgreSQL.
+  'store/open.ts': [
+    'store/db/postgres',
+    'store/db/connections.ts',
+    'store/db/write-queue.ts',
+    'store/open-postgres.ts',
+  ],
 };
 
 /** Imports that break the table and still exist. The list may only shrink: an entry that matches nothing fails too. */
@@ -291,7 +293,9 @@ describe('the checker', () => {
     'src/payment/protocols/x402/http.ts',
     'src/payment/lightning/rail.ts',
     'src/store/db/connections.ts',
+    'src/store/db/sql.ts',
     'src/store/db/sqlite.ts',
+    'src/store/open-postgres.ts',
   ].map((path) => ({ path, text: '' }));
   const found = (path: string, text: string) =>
     violations([...others.filter((other) => other.path !== path), { path, text }]);
@@ -336,7 +340,9 @@ describe('the checker', () => {
     ['src/payment/lightning/proof.ts', "import { read } from './rail.ts';"],
     ['src/routes/x.ts', "import { read } from '../payment/lightning/rail.ts';"],
     ['src/mcp/x.ts', "import { open } from '../wiring/rails.ts';"],
-    ['src/store/sqlite/x.ts', "import { open } from '../postgres/open-stores.ts';"],
+    ['src/store/open.ts', "import { open } from './open-postgres.ts';"],
+    ['src/store/x.ts', "import { open } from './db/sqlite.ts';"],
+    ['src/store/ports/x.ts', "import { sql } from '../db/sql.ts';"],
     ['src/misplaced.ts', ''],
     ['src/nowhere/x.ts', ''],
   ])('%s: refuses %s', (path, text) => {

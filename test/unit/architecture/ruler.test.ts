@@ -94,7 +94,7 @@ describe('the ruler finds', () => {
   test('a statement of the ledger', () => {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text.
     const text = "db.prepare(`\n  SELECT ${columns} FROM a`); db.prepare('UPDATE a SET b = 1'); log('select one');\n";
-    expect(found(file('store/sqlite/x.ts', text))).toEqual({ 'statements of SQL for the ledger': 2 });
+    expect(found(file('store/x.ts', text))).toEqual({ 'statements of SQL for the ledger': 2 });
     expect(found(file('collector/store/x.ts', text))).toEqual({});
   });
 });

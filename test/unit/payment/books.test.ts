@@ -6,9 +6,9 @@ import {
   createMismatchWatch,
 } from '../../../src/payment/books.ts';
 import type { BookVerdict } from '../../../src/payment/settler.ts';
+import { createSqliteStores } from '../../../src/store/open.ts';
 import type { BookEntry } from '../../../src/store/ports/books.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLookup } from '../../../src/payment/receipt.ts';
 import { transactionText } from '../../../src/payment/settler.ts';
+import { openSqliteStores } from '../../../src/store/open.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
-import { openSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';
 
 let stores: LedgerStores;

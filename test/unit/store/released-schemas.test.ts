@@ -9,8 +9,8 @@ import { openChainDatabase } from '../../../src/collector/store/database.ts';
 import { createChainFacts } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { openLedgerDatabase } from '../../../src/store/db/sqlite.ts';
+import { createSqliteStores } from '../../../src/store/open.ts';
 import { openLedgerReports } from '../../../src/store/reports.ts';
-import { createSqliteStores } from '../../../src/store/sqlite/open-stores.ts';
 import { unpack } from '../../support/ledger/released-fixtures.ts';
 import { expectOthers, expectPayments, expectPromises, expectProofs } from '../../support/ledger/released-ledger.ts';
 
