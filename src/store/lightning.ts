@@ -90,19 +90,20 @@ const FORGET_ANSWERS = sql<{ now: number }, { network: string }>(
   ],
   ['network'],
 );
+// Looked up by key for each row: for NOT EXISTS PostgreSQL may read the whole other table.
 const FORGET_INVOICES = sql<{ now: number }>(`
   DELETE FROM lightning_invoices WHERE (network, payment_hash) IN (
     SELECT i.network, i.payment_hash FROM lightning_invoices AS i
-     WHERE i.forget_at <= @now::bigint AND NOT EXISTS (
+     WHERE i.forget_at <= @now::bigint AND (
        SELECT 1 FROM lightning_claims AS c
-        WHERE c.network = i.network AND c.payment_hash = i.payment_hash AND c.answer = 'none' AND ${LIVE})
+        WHERE c.network = i.network AND c.payment_hash = i.payment_hash AND c.answer = 'none' AND ${LIVE}) IS NULL
      ORDER BY i.forget_at LIMIT ${CHUNK})`);
 const FORGET_CLAIMS = sql<{ now: number }>(`
   DELETE FROM lightning_claims WHERE (network, payment_hash) IN (
     SELECT c.network, c.payment_hash FROM lightning_claims AS c
      WHERE c.keep_until <= @now::bigint AND (c.request_hash IS NULL OR NOT ${LIVE})
-       AND NOT EXISTS (SELECT 1 FROM lightning_invoices AS i
-                        WHERE i.network = c.network AND i.payment_hash = c.payment_hash)
+       AND (SELECT 1 FROM lightning_invoices AS i
+             WHERE i.network = c.network AND i.payment_hash = c.payment_hash) IS NULL
      ORDER BY c.keep_until LIMIT ${CHUNK})`);
 const FORGET_CLIENTS = sql<{ before: string }>(`
   DELETE FROM lightning_facilitator_clients WHERE (day, client_hash) IN (

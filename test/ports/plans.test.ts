@@ -1,0 +1,123 @@
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Sqlite } from '../../src/lib/sqlite-file.ts';
+import { statementOf } from '../../src/store/db/postgres-text.ts';
+import { render, sql } from '../../src/store/db/sql.ts';
+import { SQLITE } from '../../src/store/db/sqlite.ts';
+import { type CommonText, commonTexts, nothingFor, whole } from '../support/ledger/common-texts.ts';
+import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
+import { fillStatements, GROWING, POSTGRES_WORDS, SQLITE_WORDS } from '../support/ledger/full-ledger.ts';
+import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { freshDatabase } from '../support/postgres/postgres-run.ts';
+
+// Every text finds its rows by an index, on both databases, over a ledger of ROWS payments and as many claims.
+
+const ROWS = 100_000;
+/** Texts that read a growing table whole, by their beginning, and why they may. */
+const MAY_READ_ALL: readonly [begins: RegExp, why: string][] = [
+  [/^SELECT state, count\(\*\) AS count FROM usdc_payments GROUP/, 'a gauge, read on a timer'],
+  [/^SELECT coalesce\(sum\(length\(body\)\), 0\) AS bytes FROM/, 'the space that replies take, read on a timer'],
+  [/^SELECT \(SELECT coalesce\(sum\(length\(body\)\), 0\) FROM lightning_kept/, 'the space that replies take'],
+  [/^SELECT coalesce\(sum\(charged\), 0\) AS charged/, 'a gauge, read on a timer'],
+  [
+    /^SELECT 1 AS one FROM channels WHERE network = @network LIMIT 1/,
+    'ends with the first row; a ledger has one network',
+  ],
+  [/^SELECT state, count\(\*\) AS count, amount_msat/, 'an operator’s report'],
+  [/^SELECT \(SELECT count\(\*\) FROM lightning_invoices\) AS invoices/, 'an operator’s report'],
+];
+
+const texts = commonTexts();
+/** No index is over blocks. */
+const PLANTED = sql<object>('SELECT id FROM usdc_payments WHERE block = @block::bigint');
+const judged = texts.filter(({ text }) => !MAY_READ_ALL.some(([begins]) => begins.test(text.trim())));
+
+test('what may read a table whole exists', () => {
+  for (const [begins] of MAY_READ_ALL)
+    expect(
+      texts.some(({ text }) => begins.test(text.trim())),
+      `${begins}`,
+    ).toBe(true);
+});
+
+describe('on SQLite', () => {
+  let db: Sqlite;
+  beforeAll(() => {
+    db = openMemoryLedger();
+    for (const one of fillStatements(SQLITE_WORDS, ROWS)) db.exec(one);
+  });
+  afterAll(() => {
+    db.close();
+  });
+
+  /** Whole tables that a text or one of its followers reads. */
+  function readWhole({ text, followers }: CommonText): string[] {
+    return [text, ...followers].flatMap((one) => {
+      const written = render(one, SQLITE, nothingFor(one)).text;
+      const plan = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${written}`);
+      const values = Array.from({ length: written.split('?').length - 1 }, () => null);
+      return plan
+        .all(values)
+        .map(
+          ({ detail }) =>
+            /^SCAN (\w+)(?! USING (COVERING )?INDEX \w+_(open|due|unclaimed|to_read|refused)\b)/.exec(detail)?.[1] ??
+            '',
+        )
+        .filter((name) => GROWING.includes(name));
+    });
+  }
+
+  test('each text', () => {
+    expect(judged.flatMap((one) => readWhole(one).map((table) => [table, one.text]))).toEqual([]);
+  });
+
+  test('a text without an index is found', () => {
+    expect(readWhole(PLANTED)).toEqual(['usdc_payments']);
+  });
+});
+
+describePostgres('on PostgreSQL', () => {
+  let client: Client;
+  beforeAll(async () => {
+    client = new Client({ connectionString: await freshDatabase() });
+    await client.connect();
+    for (const one of fillStatements(POSTGRES_WORDS, ROWS)) await client.query(one);
+    await client.query('ANALYZE');
+    // The plan that serves every value.
+    await client.query('SET plan_cache_mode = force_generic_plan');
+  }, 120_000);
+  afterAll(() => client.end());
+
+  interface Node {
+    readonly 'Node Type': string;
+    readonly 'Relation Name'?: string;
+    readonly 'Index Cond'?: string;
+    readonly Plans?: readonly Node[];
+  }
+
+  const scansIn = (node: Node): string[] => [
+    ...(node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []),
+    ...(node.Plans ?? []).flatMap(scansIn),
+  ];
+
+  async function readWhole(one: CommonText): Promise<string[]> {
+    const { text, values } = statementOf(one(nothingFor(whole(one))));
+    await client.query(`PREPARE one AS ${text}`);
+    const nulls = values.length === 0 ? '' : `(${values.map(() => 'NULL').join(', ')})`;
+    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Node }] }>(
+      `EXPLAIN (FORMAT JSON) EXECUTE one${nulls}`,
+    );
+    await client.query('DEALLOCATE one');
+    return scansIn((rows[0]?.['QUERY PLAN'][0].Plan ?? {}) as Node).filter((name) => GROWING.includes(name));
+  }
+
+  test('each text', async () => {
+    const found: string[][] = [];
+    for (const one of judged) for (const table of await readWhole(one)) found.push([table, one.text]);
+    expect(found).toEqual([]);
+  });
+
+  test('a text without an index is found', async () => {
+    expect(await readWhole(PLANTED)).toEqual(['usdc_payments']);
+  });
+});
