@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { BookEntry } from '../../src/store/ports/books.ts';
 import { operation, settleDeposit } from '../support/ledger/channel-rows.ts';
-import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { ID, useChannels } from '../support/ledger/use-channels.ts';
 
@@ -20,7 +20,7 @@ const missing = (item: string, more: Partial<BookEntry> = {}): BookEntry => ({
 });
 const nothing = { found: [], ended: [] };
 
-describeLedgers('the books', (adapter) => {
+describePorts('the books', (adapter) => {
   const { ledger, payments, channels, seen, pay, deposit } = useChannels(adapter);
   const open = (kind: BookEntry['kind'] = 'missing', limit = 10) => ledger.stores.books.entries(NETWORK, kind, limit);
 

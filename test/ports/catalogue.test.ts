@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 
-describeLedgers('the catalogue’s copy', (adapter) => {
+describePorts('the catalogue’s copy', (adapter) => {
   const ledger = useLedger(adapter);
 
   test('is null at first', async () => {

@@ -7,10 +7,10 @@ import {
   settleDeposit,
   voucherSignature,
 } from '../support/ledger/channel-rows.ts';
-import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { ID, REPLY, useChannels } from '../support/ledger/use-channels.ts';
 
-describeLedgers('a deposit into a channel', (adapter) => {
+describePorts('a deposit into a channel', (adapter) => {
   const { ledger, payments, channels, seen, pay, deposit, charged, refuses } = useChannels(adapter);
 
   test('keeps its channel busy and holds its voucher, from the reservation to its end', async () => {

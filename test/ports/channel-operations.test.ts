@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { operation, refundOf, SEEN_AT } from '../support/ledger/channel-rows.ts';
-import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { hash32 } from '../support/ledger/ledger-rows.ts';
 import { ID, useChannels } from '../support/ledger/use-channels.ts';
 
 const ids = (of: readonly { id: string }[]): string[] => of.map(({ id }) => id);
 
-describeLedgers('an operation on a channel', (adapter) => {
+describePorts('an operation on a channel', (adapter) => {
   const { payments, channels, seen, pay, deposit, refuses } = useChannels(adapter);
 
   test('is read as it was begun', async () => {

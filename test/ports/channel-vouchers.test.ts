@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { chargedSale } from '../../src/payment/ledger.ts';
 import { operation, refundOf, SEEN_AT, voucherSale } from '../support/ledger/channel-rows.ts';
-import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { ID, KEEP_UNTIL, REPLY, useChannels } from '../support/ledger/use-channels.ts';
 
-describeLedgers('a voucher of a channel', (adapter) => {
+describePorts('a voucher of a channel', (adapter) => {
   const { ledger, payments, channels, charge, seen, pay, deposit, charged, refuses } = useChannels(adapter);
 
   test('is charged with its sale, settled from the start, and its reply', async () => {

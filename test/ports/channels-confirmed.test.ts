@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { channelState, channelTerms, NETWORK, SEEN_AT, settleDeposit } from '../support/ledger/channel-rows.ts';
-import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { ID, useChannels } from '../support/ledger/use-channels.ts';
 
 // Which states of channels count, and which channels take no voucher.
@@ -10,7 +10,7 @@ const AHEAD = [7300, 2 ** 52];
 /** How an older release leaves a row. */
 const OF_AN_OLDER_RELEASE = 'UPDATE channels SET confirmed_block = NULL';
 
-describeLedgers('the states of payment channels', (adapter) => {
+describePorts('the states of payment channels', (adapter) => {
   const { ledger, channels, payments, seen, pay, deposit, refuses } = useChannels(adapter);
   const idsOf = (list: readonly { id: Uint8Array }[]) => list.map(({ id }) => Buffer.from(id).toString('hex'));
 

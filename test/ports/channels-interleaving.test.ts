@@ -10,7 +10,7 @@ import {
   SEEN_AT,
   voucherSale,
 } from '../support/ledger/channel-rows.ts';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { hash32 } from '../support/ledger/ledger-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
 
@@ -128,7 +128,7 @@ async function compare({ stores, model }: Pick<World, 'stores' | 'model'>, sold:
   expect(await stores.channels.totals(NETWORK)).toEqual(sums);
 }
 
-describeLedgers('payment channels under any order of calls', (adapter) => {
+describePorts('payment channels under any order of calls', (adapter) => {
   const ledger = useLedger(adapter, { synced: false });
 
   test(`charge, claim and refund as a model does, and every sum adds up after ${STEPS} steps`, async () => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { channelTerms, depositSale, refundOf, settleDeposit } from '../support/ledger/channel-rows.ts';
-import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { useChannels } from '../support/ledger/use-channels.ts';
 
 const OLD = 1000;
 
-describeLedgers('the row of a payment channel', (adapter) => {
+describePorts('the row of a payment channel', (adapter) => {
   const { ledger, payments, channels, seen, pay, deposit } = useChannels(adapter);
   const isKept = async (name = 'a') => (await channels.get(channelTerms(name).id)) !== null;
 

@@ -8,11 +8,11 @@ import {
   settleDeposit,
   voucherSale,
 } from '../support/ledger/channel-rows.ts';
-import { describeLedgers } from '../support/ledger/ledger-adapters.ts';
+import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { hash32 } from '../support/ledger/ledger-rows.ts';
 import { ID, TERMS, useChannels } from '../support/ledger/use-channels.ts';
 
-describeLedgers('payment channels', (adapter) => {
+describePorts('payment channels', (adapter) => {
   const { ledger, channels, charge, seen, pay, deposit, refuses } = useChannels(adapter);
 
   describe('a state of the chain', () => {

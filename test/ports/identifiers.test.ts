@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 
 const identifierHash = hash32('identifier');
 const named = (id: string, nonce: string) => reservation(id, nonce, { identifierHash });
 
-describeLedgers('a payment identifier', (adapter) => {
+describePorts('a payment identifier', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.payments);
 

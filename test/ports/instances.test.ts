@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { LedgerStores } from '../../src/store/ports/stores.ts';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 
@@ -8,7 +8,7 @@ const CALLS = 128;
 const ROUNDS = 5;
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 
-describeLedgers('two instances over one ledger', (adapter) => {
+describePorts('two instances over one ledger', (adapter) => {
   const ledger = useLedger(adapter);
   let both: readonly LedgerStores[];
   beforeEach(async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import {
   accountedOf,
   DAY,
@@ -14,7 +14,7 @@ import {
 
 const body = (text: string): Buffer => Buffer.from(text);
 
-describeLedgers('the Lightning rail', (adapter) => {
+describePorts('the Lightning rail', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.lightning);
 

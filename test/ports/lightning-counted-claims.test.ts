@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../../src/store/ports/lightning.ts';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning/lightning-model.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
@@ -24,7 +24,7 @@ const OUTCOMES: readonly ClaimOutcome[] = [
 ];
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 
-describeLedgers('many facilitator’s claims at once', (adapter) => {
+describePorts('many facilitator’s claims at once', (adapter) => {
   const ledger = useLedger(adapter, { synced: false });
   const days = DAYS[adapter.name];
 

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../support/lightning/lightning-rows.ts';
 
 const MINUTE = 60_000;
 const body = (text: string): Buffer => Buffer.from(text);
 
-describeLedgers('granted claims', (adapter) => {
+describePorts('granted claims', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.lightning);
 

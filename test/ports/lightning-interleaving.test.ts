@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import type { LightningStore } from '../../src/store/ports/lightning.ts';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning/lightning-model.ts';
 import {
   accountedOf,
@@ -125,7 +125,7 @@ async function readings({ store, model, now }: World): Promise<readonly [unknown
   return [is, should];
 }
 
-describeLedgers('the Lightning rail’s store', (adapter) => {
+describePorts('the Lightning rail’s store', (adapter) => {
   const ledger = useLedger(adapter, { synced: false });
 
   const bursts = BURSTS[adapter.name];

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { ClaimAccount, ClaimOutcome } from '../../src/store/ports/lightning.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { accountedOf, DAY, hashOf, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 
-describeLedgers('the parts of the facilitator’s day', (adapter) => {
+describePorts('the parts of the facilitator’s day', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.lightning);
   const counts = () => store.facilitatorCounts(TODAY, nodeOf('ours'));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, HOUR, invoiceOf, keyOf, NOON } from '../support/lightning/lightning-rows.ts';
 
 const MINUTE = 60_000;
@@ -7,7 +7,7 @@ const { forgetAt } = invoiceOf('a');
 const { keepUntil } = grantOf('a');
 const REDEEM_UNTIL = NOON + 7 * DAY;
 
-describeLedgers('forgetting', (adapter) => {
+describePorts('forgetting', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.lightning);
 

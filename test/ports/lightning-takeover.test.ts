@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { accountedOf, DAY, grantOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 
-describeLedgers('a claim that replaces another', (adapter) => {
+describePorts('a claim that replaces another', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.lightning);
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { ListingRow } from '../../src/store/ports/market.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { listingRow } from '../support/ledger/market-rows.ts';
 
 const BOUNDS = { total: 5, perDomain: 3 };
 
 const failed = (more: Partial<ListingRow>) => listingRow({ reason: 'timeout', failures: 1, ...more });
 
-describeLedgers('the market’s store', (adapter) => {
+describePorts('the market’s store', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.market);
 

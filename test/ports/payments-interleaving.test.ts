@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import type { LedgerStore, Payment } from '../../src/store/ports/payments.ts';
-import { describeLedgers, type OpenLedger, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, type OpenLedger, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { createLedgerModel, type ModelRow } from '../support/ledger/ledger-model.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
@@ -141,7 +141,7 @@ async function forgetEnded({ sql }: OpenLedger, model: World['model']): Promise<
   for (const { id } of ended) model.forget(id);
 }
 
-describeLedgers('the payments’ store', (adapter) => {
+describePorts('the payments’ store', (adapter) => {
   const ledger = useLedger(adapter, { synced: false });
 
   const bursts = BURSTS[adapter.name];

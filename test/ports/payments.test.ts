@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { LedgerStore } from '../../src/store/ports/payments.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 
 const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at));
@@ -9,7 +9,7 @@ const ends = async (writes: readonly Promise<unknown>[]): Promise<unknown[]> =>
 const body = (text: string): Buffer => Buffer.from(text);
 const settledReply = { store: body('reply') };
 
-describeLedgers('payments', (adapter) => {
+describePorts('payments', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.payments);
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ProviderNote } from '../../src/store/ports/stores.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const HOUR_MS = 3_600_000;
 const AT = 1_795_262_400_000;
@@ -16,7 +16,7 @@ const noteOn = (host: string, more: Partial<ProviderNote> = {}): ProviderNote =>
   ...more,
 });
 
-describeLedgers('the notes on RPC providers', (adapter) => {
+describePorts('the notes on RPC providers', (adapter) => {
   const ledger = useLedger(adapter);
   const stores = ofNow(() => ledger.stores);
   const list = (nowMs = AT) => stores.providers.list(nowMs);

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { SelfTestRun } from '../../src/store/ports/stores.ts';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const good = (at: number): SelfTestRun => ({
   at,
@@ -21,7 +21,7 @@ const bad = (at: number, changes: Partial<SelfTestRun> = {}): SelfTestRun => ({
   ...changes,
 });
 
-describeLedgers('the self-test’s store', (adapter) => {
+describePorts('the self-test’s store', (adapter) => {
   const ledger = useLedger(adapter);
   const store = ofNow(() => ledger.stores.selfTests);
   const record = (...runs: SelfTestRun[]) => Promise.all(runs.map((run) => store.record(run, 0)));

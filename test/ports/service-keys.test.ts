@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 
-describeLedgers('the keys of a ledger', (adapter) => {
+describePorts('the keys of a ledger', (adapter) => {
   const ledger = useLedger(adapter, { synced: false });
 
   test('are made once: later calls get the first key, whatever they bring', async () => {

@@ -7,11 +7,11 @@ import {
   settleDeposit,
   voucherSale,
 } from '../support/ledger/channel-rows.ts';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { reservation } from '../support/ledger/ledger-rows.ts';
 import { accountedOf, grantOf, NOON } from '../support/lightning/lightning-rows.ts';
 
-describeLedgers('what was earned', (adapter) => {
+describePorts('what was earned', (adapter) => {
   const ledger = useLedger(adapter);
 
   const plain = Buffer.alloc(20, 0x36);

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 
 const one = { wei: 3n, failedWei: 1n, gas: 100n, transactions: 1, payments: 2 };
 
-describeLedgers('the relayer’s spending', (adapter) => {
+describePorts('the relayer’s spending', (adapter) => {
   const ledger = useLedger(adapter);
 
   test('adds up by day, in more than 64 bits, and every process sees it', async () => {

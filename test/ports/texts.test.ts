@@ -1,38 +1,20 @@
-import { execFileSync } from 'node:child_process';
-import { join } from 'node:path';
 import { Client } from 'pg';
 import { expect, test } from 'vitest';
-import { statementOf } from '../../src/store/db/postgres.ts';
-import { render, sql } from '../../src/store/db/sql.ts';
+import { statementOf } from '../../src/store/db/postgres-text.ts';
+import { render } from '../../src/store/db/sql.ts';
 import { FLAGS, MONEY, SQLITE } from '../../src/store/db/sqlite.ts';
+import { type CommonText, commonTexts, nothingFor, whole } from '../support/ledger/common-texts.ts';
 import { openMemoryLedger } from '../support/ledger/fresh-ledger.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 
 // Every text that both databases run: each prepares it, and the names and types of its results agree.
 
-interface Text {
-  readonly text: string;
-  readonly followers: readonly string[];
-  readonly given: readonly never[] | null;
-}
-const LISTING = join(import.meta.dirname, '../support/ledger/list-texts.ts');
-const printed = execFileSync(process.execPath, [LISTING], { encoding: 'utf8' });
-const texts = (JSON.parse(printed) as Text[]).map(({ text, followers, given }) => sql<object>(text, followers, given));
+const texts = commonTexts();
 
 const [BOOLEAN, NUMERIC] = [16, 1700];
 /** Far fewer than there are. It shows that the texts were found. */
 const LEAST = 30;
-
-/** Values for each parameter of a text: nothing, a list or rows of nothing. */
-function nothingFor(text: string): Record<string, unknown> {
-  const names = [...text.matchAll(/@(\w+)/g)].map(([, name = '']) => name);
-  const lists = new Set([...text.matchAll(/\bIN\s+@(\w+)/g)].map(([, name]) => name));
-  const rows = new Set([...text.matchAll(/\bFROM\s+@(\w+)::\(/g)].map(([, name]) => name));
-  return Object.fromEntries(names.map((name) => [name, lists.has(name) ? [null] : rows.has(name) ? [{}] : null]));
-}
-
-const whole = ({ text, followers }: Pick<Text, 'text' | 'followers'>): string => [text, ...followers].join('\n');
 
 function columnsOnSqlite(): Map<string, string[]> {
   const db = openMemoryLedger();
@@ -47,6 +29,35 @@ function columnsOnSqlite(): Map<string, string[]> {
 
 test('there are many, and SQLite prepares each', () => {
   expect(columnsOnSqlite().size).toBeGreaterThan(LEAST);
+});
+
+/** The tables that a part of a text reads beside the one that it changes, and the one that it changes. */
+function tablesOf(part: string): { reads: string[]; changes: string | undefined } {
+  const changes = /^\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+(\w+)/.exec(part)?.[1];
+  const read = part.replace(/^\s*DELETE FROM\s+\w+/, '').matchAll(/\b(?:FROM|JOIN|USING)\s+(\w+)/g);
+  return { reads: [...read].map(([, table = '']) => table), changes };
+}
+
+/** Followers that read or change what another part of their text changes: right on SQLite, wrong on PostgreSQL. */
+function entangled({ text, followers }: Pick<CommonText, 'text' | 'followers'>): string[] {
+  const parts = [text, ...followers].map((part) => ({ part, ...tablesOf(part) }));
+  return followers.filter((follower) => {
+    const others = parts.filter(({ part }) => part !== follower).map(({ changes }) => changes);
+    const { reads, changes } = tablesOf(follower);
+    return [...reads, changes].some((table) => table !== undefined && others.includes(table));
+  });
+}
+
+test('no follower reads or changes a table that another part of its text changes', () => {
+  expect(texts.flatMap(entangled)).toEqual([]);
+});
+
+test('such a follower is found', () => {
+  const text = 'UPDATE channels SET charged = 1 WHERE id = @id RETURNING id';
+  const reading = 'DELETE FROM usdc_replies WHERE payment_id IN (SELECT id FROM channels WHERE id = done.id)';
+  const changing = 'UPDATE channels SET balance = 0 FROM done WHERE channels.id = done.id';
+  const neither = 'INSERT INTO gateway_transfers (payment_id) SELECT done.id FROM done';
+  expect(entangled({ text, followers: [reading, changing, neither] })).toEqual([reading, changing]);
 });
 
 describePostgres('the columns of each text', () => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { describeLedgers, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { describePorts, ofNow, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 
 /** A transfer's id, 16 bytes. */
 const transferOf = (name: string): Buffer => Buffer.from(hash32(name).subarray(0, 16));
 
-describeLedgers('the Gateway’s transfers', (adapter) => {
+describePorts('the Gateway’s transfers', (adapter) => {
   const ledger = useLedger(adapter);
   const stores = ofNow(() => ledger.stores);
 
