@@ -99,7 +99,7 @@ describePostgres('the schema of PostgreSQL', () => {
   });
 
   test('from before channels keeps its payments of every state, is reported unchanged, and sells from channels then', async () => {
-    await runWithout(16, 19, 21);
+    await runWithout(16, 19, 21, 23);
     const states = ['reserved', 'settling', 'unknown', 'settled', 'failed'] as const;
     const bytes = (length: number, byte: number) => `'\\x${Buffer.alloc(length, byte).toString('hex')}'`;
     for (const [at, state] of states.entries())

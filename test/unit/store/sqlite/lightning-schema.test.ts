@@ -5,8 +5,7 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { migrate, type Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import { stepsOf } from '../../../../src/store/db/migrate.ts';
-import { allTexts, render } from '../../../../src/store/db/sql.ts';
-import { openLedgerDatabase, SQLITE } from '../../../../src/store/db/sqlite.ts';
+import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { storesOf } from '../../../support/ledger/fresh-ledger.ts';
 import {
   accountedOf,
@@ -68,22 +67,6 @@ test('a ledger from before payees were kept by day keeps its counts, also of a d
   db.close();
 });
 
-/**
- * Every statement of the store that a call or an upkeep runs on SQLite. The sum of all bodies reads whole tables, on a
- * timer; the number of known payees reads and groups a month of theirs, at a day's first claim. A payee's own days are
- * at most thirty, which are sorted in memory.
- */
-const statements = allTexts()
-  .filter(({ text }) => text.includes('lightning_') && !text.includes('sum(length(body))') && !text.includes('FROM @'))
-  .flatMap(({ text, followers }) => [text, ...followers])
-  .map((text) => render(text, SQLITE, {}).text);
-
-const planOf = (ledger: Sqlite, sql: string): string[] =>
-  ledger
-    .prepare<[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql.replaceAll(/@\w+|\?/g, '1')}`)
-    .all()
-    .map(({ detail }) => detail);
-
 describe('with ten thousand claims', () => {
   let db: Sqlite;
   beforeAll(async () => {
@@ -98,19 +81,6 @@ describe('with ten thousand claims', () => {
   });
   afterAll(() => {
     db.close();
-  });
-
-  test('every statement finds its rows by an index', () => {
-    const plans = statements.map((sql) => ({ sql, plan: planOf(db, sql) }));
-    expect(plans.length).toBeGreaterThan(20);
-    const scans = plans.filter(({ plan }) =>
-      plan.some((step) => /\bSCAN (?!CONSTANT ROW|looked|known)|TEMP B-TREE(?! FOR (count|GROUP BY))/.test(step)),
-    );
-    expect(scans).toEqual([]);
-  });
-
-  test('the check detects a table scan', () => {
-    expect(planOf(db, 'SELECT * FROM lightning_claims WHERE claimed_at < ?')).toEqual(['SCAN lightning_claims']);
   });
 
   test('counts are exact, and are not deleted with the claims', async () => {
