@@ -4,18 +4,18 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 366,
-  lines: 65_186,
+  files: 332,
+  lines: 61_511,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 158,
-  'of these below 40 lines': 3,
+  'files whose only importer is in their folder, in a thousand': 117,
+  'of these below 40 lines': 0,
   'spreads of a literal': 0,
-  'lines wider than 120': 211,
+  'lines wider than 120': 11,
   'functions with more than 60 lines of their own': 1,
-  'option bags': 200,
+  'option bags': 196,
   'option bags of more than 10 members': 14,
-  'type names used twice in a room': 27,
-  'statements of SQL for the ledger': 260,
+  'type names used twice in a room': 24,
+  'statements of SQL for the ledger': 155,
 };
 /** The same for what does not ship. */
 const REST_CEILINGS = { 'spreads of a literal': 0 };
