@@ -243,7 +243,7 @@ export interface DailyGas {
 
 export interface RelayerConfig {
   /** While a transaction is in flight, payments wait at most this long to share the next one. */
-  readonly batchWindowMs: number;
+  readonly gatherMs: number;
   /** Of a block's gas, for one transaction. */
   readonly blockSharePercent: number;
   /** The gas budget of a UTC day; null is no limit. */
@@ -268,7 +268,7 @@ export const relayerEnvironment = {
 
 export function assembleRelayer(env: z.output<z.ZodObject<typeof relayerEnvironment>>): RelayerConfig {
   return {
-    batchWindowMs: env.RELAYER_GATHER_MS,
+    gatherMs: env.RELAYER_GATHER_MS,
     blockSharePercent: env.RELAYER_BLOCK_SHARE,
     dailyGas: dailyGasOf(env.RELAYER_DAILY_GAS_USDC),
     // 0 is no limit here. RELAYER_DAILY_GAS_USDC=0 forbids any spending.

@@ -8,7 +8,7 @@ const LEASE_MS = 6000;
 /** So much before its lease ends the leader steps down: two lead only with unequal clocks, or after a pause. */
 const MARGIN_MS = 1500;
 /** After so long without an answer of the ledger, the leader's last report does not count. */
-const HEARTBEAT_TIMEOUT_MS = 5000;
+const REPORT_AGE_MS = 5000;
 /** Time-out of a heartbeat: the lease must not end, and no leader go on, while it waits. */
 const ANSWER_MS = 2000;
 /** Heartbeats at the start. The ledger was opened before: without an answer it is busy rather than away. */
@@ -124,7 +124,7 @@ function createLease(store: InstancesStore, bootId: string, clock: Clock) {
       return renewed;
     },
     isHeld: (): boolean => clock.nowMs() < heldUntilMs,
-    isHeard: (): boolean => clock.nowMs() - heardMs <= HEARTBEAT_TIMEOUT_MS,
+    isHeard: (): boolean => clock.nowMs() - heardMs <= REPORT_AGE_MS,
     standing: (): Standing | null => standing,
   };
 }

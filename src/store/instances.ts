@@ -138,7 +138,7 @@ const [ASK, ENDED] = ['percall_ask', 'percall_tell'];
 const MOST_IDS = 150;
 const RECONNECT_MS = 1000;
 /** How often a statement checks the connection, and how long its answer may take: a half-open one reports no error. */
-const [LISTENING_MS, ANSWER_MS] = [5000, 2000];
+const [CHECK_MS, CHECK_ANSWER_MS] = [5000, 2000];
 
 interface NotificationsOptions {
   readonly url: string;
@@ -161,7 +161,7 @@ function openNotifications({ url, connectTimeoutMs, pool, clock, log }: Notifica
     const client = new Client({
       connectionString: url,
       connectionTimeoutMillis: connectTimeoutMs,
-      query_timeout: ANSWER_MS,
+      query_timeout: CHECK_ANSWER_MS,
       keepAlive: true,
       application_name: 'percall notifications',
     });
@@ -178,7 +178,7 @@ function openNotifications({ url, connectTimeoutMs, pool, clock, log }: Notifica
       await client.query(`LISTEN ${ASK}`);
       await client.query(`LISTEN ${ENDED}`);
       while (!over.signal.aborted) {
-        await clock.sleep(LISTENING_MS, over.signal).catch(() => {});
+        await clock.sleep(CHECK_MS, over.signal).catch(() => {});
         if (!over.signal.aborted) await client.query('SELECT 1');
       }
     } finally {

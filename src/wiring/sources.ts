@@ -24,7 +24,8 @@ import { createWiki, type Wiki } from '../upstream/wikipedia.ts';
 import type { Collecting } from './chain.ts';
 
 // What endpoints read besides the chain: time-out, size, places and cache of each source of data, with their reasons.
-// Pages have theirs in `upstream/web/`, the Gateway in `payment/usdc/`.
+// The time-outs of pages and of the Gateway are `WEB_TIMEOUT_MS` and `GATEWAY_TIMEOUT_MS`, the price of a bitcoin has
+// its own in `upstream/rates/bitcoin.ts`.
 
 interface SourcesParts {
   config: Config;
@@ -74,7 +75,7 @@ interface NamesSources {
   readonly wiki: Wiki;
 }
 
-/** Time-outs add up to less than an endpoint's 15 s, also with a second source, and for whois with its DNS. */
+/** Time-outs add up to less than an endpoint's `HANDLER_TIMEOUT_MS`, also with a second source, and for whois with its DNS. */
 export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
   // A call asks for up to eight types at once. No cache: records are sold as live.
   const resolver = (name: string, url: string) => {

@@ -34,7 +34,7 @@ export interface RelayerOptions {
   isCareful(): boolean;
   clock: Clock;
   pollMs: number;
-  batchWindowMs: number;
+  gatherMs: number;
   blockSharePercent: number;
   /** Age of an open job, in milliseconds, that stops further sales. */
   stallMs: number;
@@ -127,7 +127,7 @@ export function createRelaying(options: RelayingOptions): Relaying {
     noteBroadcast,
     log,
     pollMs: config.receiptPollMs,
-    batchWindowMs: config.relayer.batchWindowMs,
+    gatherMs: config.relayer.gatherMs,
     blockSharePercent: config.relayer.blockSharePercent,
     stallMs: config.settleWaitMs,
     onHead: heads.listen,

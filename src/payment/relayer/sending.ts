@@ -40,7 +40,7 @@ const TOO_MUCH = /insufficient (funds|balance)|oversized|exceeds|too (large|big|
 
 /** Jobs wait so that they share a transaction. With nothing in flight they only wait for the event loop's next turn. */
 export function openWindow({ state, now, effects }: Turn): void {
-  const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.batchWindowMs;
+  const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.gatherMs;
   state.sender = 'window';
   effects.push({ kind: 'wait', ms: Math.max(0, endMs - now.nowMs), timer: { name: 'window' } });
 }

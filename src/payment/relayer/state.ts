@@ -60,7 +60,7 @@ export interface Sorting {
 interface Settings {
   readonly usdc: `0x${string}`;
   /** Milliseconds that a job waits for others at the most while a transaction is in flight (the batch window). */
-  readonly batchWindowMs: number;
+  readonly gatherMs: number;
   /** Milliseconds between two requests for receipts while a transaction is in flight. */
   readonly pollMs: number;
 }
@@ -95,11 +95,11 @@ interface StateOptions extends Settings {
   readonly blockSharePercent: number;
 }
 
-export function createState({ usdc, batchWindowMs, pollMs, wallet, blockSharePercent }: StateOptions): State {
+export function createState({ usdc, gatherMs, pollMs, wallet, blockSharePercent }: StateOptions): State {
   const nonces = createNonces();
   const gas = createGasModel(blockSharePercent);
   return {
-    settings: { usdc, batchWindowMs, pollMs },
+    settings: { usdc, gatherMs, pollMs },
     open: new Set(),
     queue: [],
     bans: new Map(),

@@ -71,7 +71,7 @@ async function open({ blockSharePercent = 60, isCareful = false, clock = systemC
     wallet,
     clock,
     pollMs: 200,
-    batchWindowMs: 100,
+    gatherMs: 100,
     blockSharePercent,
     stallMs: 20_000,
     check: createChainCheck(chain, usdc, () => wallet.address),

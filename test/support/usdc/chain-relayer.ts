@@ -29,7 +29,7 @@ export async function openChainRelayer(network: EmbeddedNetwork, clock: Clock = 
     wallet,
     clock,
     pollMs: 200,
-    batchWindowMs: 100,
+    gatherMs: 100,
     blockSharePercent: 60,
     stallMs: 20_000,
     check,

@@ -57,7 +57,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
     clock,
     log: { error: () => {}, info: () => {} },
   });
-  const state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 60_000, wallet, blockSharePercent: 60 });
+  const state = createState({ usdc: USDC, gatherMs: 200, pollMs: 60_000, wallet, blockSharePercent: 60 });
   state.nonces.learn(3);
   const underWay = new Set<Promise<void>>();
   const ends = new Map<Job, Outcome[]>();

@@ -16,7 +16,7 @@ export const prices = pricesAt(20n * GWEI, 30_000_000n);
 
 /** A relayer that has sent nothing yet, with next nonce 3. */
 export function freshState(): State {
-  const state = createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
+  const state = createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
   state.nonces.learn(3);
   return state;
 }

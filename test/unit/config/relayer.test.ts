@@ -6,7 +6,7 @@ const assembled = (env: Record<string, string>) => assembleRelayer(z.object(rela
 
 test('by default the batch window is 100 ms, a batch takes 60 % of a block, and a day’s gas may cost 5 USDC and its income, its failures one', () => {
   expect(assembled({})).toEqual({
-    batchWindowMs: 100,
+    gatherMs: 100,
     blockSharePercent: 60,
     dailyGas: { wei: 5n * 10n ** 18n, plusIncome: true },
     dailyFailuresWei: 10n ** 18n,

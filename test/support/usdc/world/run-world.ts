@@ -62,7 +62,7 @@ export async function runWorld(seed: string, create: (options: RelayerOptions) =
     wallet,
     clock,
     pollMs: 700,
-    batchWindowMs: scenario.batchWindowMs,
+    gatherMs: scenario.gatherMs,
     stallMs: 6000,
     check: createChainCheck(client, USDC, () => wallet.address, clock),
     evidence: createEvidence(client, USDC),

@@ -55,7 +55,7 @@ export interface Scenario {
   readonly foreignMs: readonly number[];
   readonly stopMs: number;
   readonly hasHeads: boolean;
-  readonly batchWindowMs: number;
+  readonly gatherMs: number;
   readonly carefulFromMs: number;
 }
 
@@ -117,7 +117,7 @@ export function drawScenario(seed: string, dice: Dice): Scenario {
     foreignMs: Array.from({ length: between(dice('foreign') ** 3, 0, 4) }, (_, at) => dice('foreign', at) * TROUBLE_MS),
     stopMs: dice('stops early') < 0.15 ? dice('stop') * TROUBLE_MS : TROUBLE_MS + CALM_MS,
     hasHeads: dice('heads') < 0.7,
-    batchWindowMs: pick(dice('gather'), [0, 100, 200]),
+    gatherMs: pick(dice('gather'), [0, 100, 200]),
     carefulFromMs: dice('careful') < 0.3 ? dice('careful from') * TROUBLE_MS : Number.POSITIVE_INFINITY,
   };
 }

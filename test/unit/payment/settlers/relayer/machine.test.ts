@@ -32,7 +32,7 @@ const abi = parseAbi([
 const CALL = { to: Buffer.alloc(20, 0xc0), data: Buffer.alloc(612) };
 const DONE = { kind: 'done', transaction: new Uint8Array(32), block: 1, amount: 1n } as const;
 const wallet = createWallet(bytesToHex(createHash('sha256').update('a key').digest()), 5042);
-const newState = () => createState({ usdc: USDC, batchWindowMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
+const newState = () => createState({ usdc: USDC, gatherMs: 200, pollMs: 700, wallet, blockSharePercent: 60 });
 
 test('the relayer looks up at most eight jobs at a time, and the next eight once these are answered', () => {
   const state = newState();

@@ -74,7 +74,7 @@ async function bench() {
     wallet,
     clock,
     pollMs: POLL_MS,
-    batchWindowMs: BATCH_WINDOW_MS,
+    gatherMs: BATCH_WINDOW_MS,
     stallMs: STALL_MS,
     check: createChainCheck(chain, USDC, () => wallet.address),
     evidence: createEvidence(chain, USDC),
