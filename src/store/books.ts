@@ -1,5 +1,5 @@
 import type { LedgerDatabase } from './db/port.ts';
-import { sql } from './db/sql.ts';
+import { first, sql } from './db/sql.ts';
 import { type PaymentRow, paymentOf, SELECT_PAYMENT } from './payments.ts';
 import type { BookEntry, BookKey, BookSpan, BookStore } from './ports/books.ts';
 
@@ -50,7 +50,7 @@ const SETTLED = sql<Settled, PaymentRow>(`${SELECT_PAYMENT}
 
 export function createBookStore(db: LedgerDatabase): BookStore {
   return {
-    checked: async (network) => (await db.read(CHECKED({ network })))[0] ?? null,
+    checked: (network) => first(db, CHECKED({ network })),
     entries: async (network, kind, limit) => [...(await db.read(ENTRIES({ network, kind, limit })))],
     record: (network, { found, ended, checked }) => {
       const calls = [

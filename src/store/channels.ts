@@ -140,9 +140,9 @@ const FIND_SALE = sql<{ channelId: Uint8Array; max: bigint }, PaymentRow>(
 const WHAT_IS_OPEN = sql<{ channelId: Uint8Array }, { open: 'deposit' | 'refund' | null }>(
   `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`,
 );
-// The sale has the guard of a charge. The unique indexes refuse a second sale of the voucher, and another payment's
-// identifier. The state must be one that two providers gave, and the contract must not have refused the charges. A place
-// only orders open payments.
+// A row is inserted only if the channel's charges are exactly `max - price`. The unique indexes refuse a second sale of
+// the voucher, and another payment's identifier. The state must be one that two providers gave, and the contract must not
+// have refused the charges. The place is 0, because only open payments are ordered.
 const CHARGE = sql<NewValues & { body: Uint8Array; keepUntil: number }, { id: string; channel_after: string }>(
   `INSERT INTO usdc_payments (${NEW_COLUMNS}, state, charged, ended_at, channel_after, place)
    SELECT ${NEW_VALUES}, 'settled', @price::numeric, @reservedAt::bigint, ${afterWith('balance')}, 0

@@ -134,6 +134,7 @@ const counting = (of: FieldIn, firstClient: string, per: (group: string) => stri
   `UPDATE lightning_facilitator_totals
       SET claims = claims + (SELECT count(*) FROM done WHERE done.is_made),
           nodes = nodes + (SELECT count(DISTINCT ${of('payTo')}) FROM done WHERE done.is_made AND done.is_first)
+    -- Spares a write of nothing.
     WHERE id = 1 AND EXISTS (SELECT 1 FROM done WHERE done.is_made)`,
 ];
 
@@ -165,7 +166,7 @@ const WALKED: CountedBefore = {
 };
 // Each claim has the outcome that it would have if the claims before it had been made one by one. `walked` goes through
 // them in their order, and holds what was counted before each: of the day, of its open part, and labels of those made.
-// It is the one form that both databases take: SQLite allows a recursion no subquery that reads `walked`.
+// SQLite, which gives one claim at a time, never runs it. It prepares it in a test, as every text.
 const COUNT_MANY = sql<ClaimAccount & { since: string; given: readonly object[] }, Judged>(
   `WITH RECURSIVE looked AS (
      SELECT given.*, ${lookedUp(GIVEN)}

@@ -71,9 +71,13 @@ const BY_HASH = sql<{ hash: Uint8Array; limit: number }, PaymentRow>(`
 const BY_IDENTIFIER = sql<{ identifierHash: Uint8Array }, PaymentRow>(
   `${SELECT_PAYMENT} WHERE identifier_hash = @identifierHash AND state <> 'failed'`,
 );
-const BY_STATE = sql<{ states: readonly PaymentState[]; after: string; limit: number }, PaymentRow>(
-  `${SELECT_PAYMENT} WHERE state IN @states AND id > @after ORDER BY id LIMIT @limit`,
-);
+// The states are in the text: for unknown ones PostgreSQL plans to go through all payments by id, and the open ones are
+// the last.
+const byState = (states: readonly PaymentState[]) =>
+  sql<{ after: string; limit: number }, PaymentRow>(
+    `${SELECT_PAYMENT} WHERE state IN (${states.map((one) => `'${one}'`).join(', ')}) AND id > @after
+      ORDER BY id LIMIT @limit`,
+  );
 const LEFT_BEHIND = sql<{ living: readonly string[]; after: string; limit: number }, PaymentRow>(
   `${SELECT_PAYMENT} WHERE state IN ${OPEN} AND boot_id NOT IN @living AND id > @after ORDER BY id LIMIT @limit`,
 );
@@ -193,7 +197,7 @@ const ACCEPT_TRANSFER = `
   INSERT INTO gateway_transfers (payment_id, transfer_id, next_check_at)
   SELECT done.id, done.transaction_hash, 0 FROM done WHERE length(done.transaction_hash) = ${TRANSFER_BYTES}`;
 // The deposit of a state that was read at the deposit's block or later is in the noted balance already.
-const CHARGE_CHANNEL = `
+const CHARGE_AFTER_DEPOSIT = `
   UPDATE channels
      SET balance = balance + CASE WHEN state_block < done.block THEN done.amount ELSE 0 END,
          deposit_block = ${greatest('deposit_block', 'coalesce(done.block, 0)')},
@@ -243,7 +247,7 @@ function moveTo(to: PaymentState, change: PaymentChange, reply: keyof typeof REP
     [
       ...(reply ? [REPLIES[reply]] : []),
       ...(mayAccept ? [ACCEPT_TRANSFER] : []),
-      ...(isSettled ? [CHARGE_CHANNEL] : []),
+      ...(isSettled ? [CHARGE_AFTER_DEPOSIT] : []),
     ],
     ['id'],
   );
@@ -286,7 +290,7 @@ export function noteEach<Entry extends { readonly id: string }>(
   };
 }
 
-// A row finds at most one of these two.
+// A row satisfies at most one of these two.
 const RELEASABLE = 'id = @id AND state IN @from AND transaction_hash IS NULL';
 const RELEASE_FAILED = sql<{ id: string; from: readonly PaymentState[] }, { id: string }>(
   `UPDATE usdc_payments SET state = 'failed', signature = NULL, calldata = NULL, voucher_signature = NULL
@@ -385,6 +389,12 @@ export function createLedgerStore(
   const write = <T>(step: Step<T>): Promise<T> => db.write('payments', step);
   const one = (call: Call): Promise<boolean> => write({ calls: [call], read: changedOne });
   const all = async (call: Call<PaymentRow>): Promise<Payment[]> => (await db.read(call)).map(paymentOf);
+  const texts = new Map<string, ReturnType<typeof byState>>();
+  const ofStates = (states: readonly PaymentState[]) => {
+    const known = texts.get(states.join()) ?? byState(states);
+    texts.set(states.join(), known);
+    return known;
+  };
   const find = async (call: Call<PaymentRow>): Promise<Payment | null> => (await all(call))[0] ?? null;
 
   return {
@@ -392,7 +402,7 @@ export function createLedgerStore(
     get: (id) => find(GET({ id })),
     findByHash: (hash, limit) => all(BY_HASH({ hash, limit })),
     findByIdentifier: (identifierHash) => find(BY_IDENTIFIER({ identifierHash })),
-    listByState: (states, limit, after = '') => all(BY_STATE({ states, limit, after })),
+    listByState: (states, limit, after = '') => all(ofStates(states)({ limit, after })),
     listLeftBehind: (living, limit, after = '') => all(LEFT_BEHIND({ living, limit, after })),
     openBefore: async ({ network, contract, payer }, id, contracts = [contract]) =>
       (await first(db, OPEN_BEFORE({ network, contracts, payer, id })))?.sum ?? 0n,

@@ -13,7 +13,7 @@ const STICKY = 0o1000;
 const DATA_FILE = /\.(db|lock)(-\w+)?$|^boot-id$/;
 
 /** Where what was found is said. */
-export interface FolderLog {
+interface FolderLog {
   info(detail: { readonly path: string }, message: string): void;
   warn(detail: { readonly path: string }, message: string): void;
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LedgerDatabase, Plan } from './db/port.ts';
-import { first, make, sql } from './db/sql.ts';
+import { first, least, make, sql } from './db/sql.ts';
 import {
   type CatalogueCopy,
   type CatalogueStore,
@@ -139,8 +139,7 @@ const PUT_NOTE = sql<ProviderNote>(`
   VALUES (@host, @kind, @question, @said, @others, @sinceMs, @untilMs)
   ON CONFLICT (host, kind, question) DO UPDATE
      SET said = excluded.said, others = excluded.others, expires_at = excluded.expires_at,
-         noted_at = CASE WHEN provider_notes.noted_at < excluded.noted_at
-                         THEN provider_notes.noted_at ELSE excluded.noted_at END`);
+         noted_at = ${least('provider_notes.noted_at', 'excluded.noted_at')}`);
 const END_DISPUTES = sql<{ question: string }>(
   "DELETE FROM provider_notes WHERE kind = 'disputed' AND question = @question",
 );
@@ -171,9 +170,6 @@ const NOTE_TRANSFER = sql<TransferNote & { paymentId: string }>(`
 const TRANSFER = sql<{ paymentId: string }, KnownTransfer>(`
   SELECT status, transaction_hash AS "transaction", next_check_at IS NOT NULL AS "isOpen" FROM gateway_transfers
    WHERE payment_id = @paymentId`);
-const BATCH_OF = sql<{ paymentId: string }, { hash: Uint8Array | null }>(
-  'SELECT transaction_hash AS hash FROM gateway_transfers WHERE payment_id = @paymentId',
-);
 const PAYMENTS_IN = sql<{ transaction: Uint8Array; limit: number }, { id: string }>(`
   SELECT payment_id AS id FROM gateway_transfers WHERE transaction_hash = @transaction
    ORDER BY payment_id LIMIT @limit`);
@@ -185,7 +181,7 @@ export function createGatewayTransfers(db: LedgerDatabase): GatewayTransferStore
       await make(db, 'payments', [NOTE_TRANSFER({ ...note, paymentId })]);
     },
     get: (paymentId) => first(db, TRANSFER({ paymentId })),
-    batchOf: async (paymentId) => (await first(db, BATCH_OF({ paymentId })))?.hash ?? null,
+    batchOf: async (paymentId) => (await first(db, TRANSFER({ paymentId })))?.transaction ?? null,
     paymentsIn: async (transaction, limit) => (await db.read(PAYMENTS_IN({ transaction, limit }))).map(({ id }) => id),
   };
 }

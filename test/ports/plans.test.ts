@@ -23,7 +23,9 @@ const MAY_READ_ALL: readonly [begins: RegExp, why: string][] = [
     /^SELECT 1 AS one FROM channels WHERE network = @network LIMIT 1/,
     'ends with the first row; a ledger has one network',
   ],
-  [/^SELECT state, count\(\*\) AS count, amount_msat/, 'an operator’s report'],
+  [/^SELECT state, count\(\*\) AS count, (amount_msat|sum\()/, 'an operator’s report'],
+  [/^SELECT id, state, (reserved_at|amount)/, 'an operator’s report'],
+  [/^SELECT count\(\*\) AS count, CAST\(coalesce\(sum\(bytes\)/, 'the same report'],
   [/^SELECT \(SELECT count\(\*\) FROM lightning_invoices\) AS invoices/, 'an operator’s report'],
 ];
 
@@ -72,7 +74,9 @@ describe('on SQLite', () => {
   });
 
   test('no text of the Lightning rail sorts what it could read in order', () => {
-    const ofOne = judged.filter(({ text }) => text.includes('lightning_') && !text.includes('FROM @'));
+    const ofOne = judged.filter(
+      ({ text }) => text.includes('lightning_') && !text.includes('FROM @') && !text.includes('usdc_'),
+    );
     expect(ofOne.length).toBeGreaterThan(20);
     const sorted = ofOne.filter((one) => planOf(one).some((step) => /TEMP B-TREE(?! FOR (count|GROUP BY))/.test(step)));
     expect(sorted.map(({ text }) => text)).toEqual([]);
@@ -98,12 +102,16 @@ describePostgres('on PostgreSQL', () => {
   interface Node {
     readonly 'Node Type': string;
     readonly 'Relation Name'?: string;
-    readonly 'Index Cond'?: string;
+    readonly 'Index Name'?: string;
+    readonly Filter?: string;
     readonly Plans?: readonly Node[];
   }
 
+  /** A table is read whole by a scan, and by its primary key where a filter leaves out all but the open rows. */
+  const isWhole = ({ 'Node Type': type, 'Index Name': index, Filter: filter }: Node): boolean =>
+    type === 'Seq Scan' || (Boolean(index?.endsWith('_pkey')) && /\bstate\b.*ANY/.test(filter ?? ''));
   const scansIn = (node: Node): string[] => [
-    ...(node['Node Type'] === 'Seq Scan' ? [node['Relation Name'] ?? ''] : []),
+    ...(isWhole(node) ? [node['Relation Name'] ?? ''] : []),
     ...(node.Plans ?? []).flatMap(scansIn),
   ];
 

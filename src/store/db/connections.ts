@@ -226,7 +226,7 @@ async function rollback(client: PoolClient, why: unknown): Promise<void> {
 /** Rejects unless everything since BEGIN is on disk now. */
 export async function commit(client: PoolClient): Promise<void> {
   const { command } = await client.query(COMMIT);
-  // Else it had failed before.
+  // COMMIT of a failed transaction answers ROLLBACK.
   if (command !== 'COMMIT') throw new LedgerDatabaseError('the transaction was undone', null);
 }
 

@@ -19,7 +19,7 @@ const RELEASED = '001-022';
 /** The line before each released step. */
 const HEAD = /^-- (\d{3}) [a-z0-9-]+\n/m;
 
-export type LedgerDialect = 'sqlite' | 'postgres';
+type LedgerDialect = 'sqlite' | 'postgres';
 
 /**
  * The steps of a database, oldest first, in its own words. Throws when a number is there twice or, of the later steps,

@@ -163,7 +163,7 @@ export function createCalls(db: Sqlite) {
   return { run, iterate, look: <T>(plan: () => Plan<T>) => look.deferred(plan) as T };
 }
 
-/** Of one row, VALUES are inserted without the copy that SELECT makes. */
+/** One row is inserted faster as VALUES than by a SELECT. */
 const asValues = (text: string): string => text.replace(/\bSELECT ([^()]*?)\s+FROM\s+done$/, 'VALUES ($1)');
 
 function bound(db: Sqlite, { text, slots }: Rendered, done: readonly string[] = []): Bound {

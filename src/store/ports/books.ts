@@ -27,7 +27,7 @@ export interface BookEntry {
 export type BookKey = Pick<BookEntry, 'rail' | 'kind' | 'item'>;
 
 /** What one step of a comparison found. */
-export interface BookChange {
+interface BookChange {
   /**
    * Entries to keep. An entry of the same key keeps the older `notedMs`. It stays accepted unless `amount` has grown;
    * `acceptedMs` of the given one is not read.

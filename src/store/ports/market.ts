@@ -47,7 +47,7 @@ export interface MarketChanges {
 }
 
 /**
- * Durable state of the market. When a promise resolves, its change is on disk. A method that rejects changed nothing.
+ * Durable state of the market. When a promise resolves, its change is on disk. When it rejects, the change may be there too.
  */
 export interface MarketStore {
   find(place: string): Promise<StoredListing | null>;
