@@ -67,56 +67,6 @@ const environment = z.object({
   METRICS_TOKEN: z.string().min(16, 'at least 16 characters').optional(),
 });
 
-/** Each subject's shape says what its members mean. A time has the unit of its name. */
-export interface Config {
-  readonly production: boolean;
-  readonly network: chain.NetworkConfig;
-  readonly seller: `0x${string}`;
-  /** Null only where a remote facilitator settles. */
-  readonly relayerPrivateKey: `0x${string}` | null;
-  readonly projectToken: `0x${string}` | null;
-  readonly collector: chain.CollectorConfig;
-  readonly watch: chain.WatchConfig;
-  readonly collected: chain.CollectedConfig;
-  readonly packages: sources.PackagesConfig;
-  readonly names: sources.NamesConfig;
-  readonly relayer: payment.RelayerConfig;
-  readonly lightning: lightning.LightningConfig;
-  readonly facilitator: lightning.FacilitatorConfig;
-  readonly discovery: sources.DiscoveryConfig;
-  readonly selfTest: service.SelfTestConfig;
-  readonly rails: payment.RailsConfig;
-  readonly offers: payment.OffersConfig;
-  readonly protocols: lightning.ProtocolsConfig;
-  readonly ledger: service.LedgerConfig;
-  readonly markets: sources.MarketsConfig;
-  readonly market: sources.MarketConfig;
-  readonly web: sources.WebConfig;
-  readonly site: sources.SiteConfig;
-  readonly host: string;
-  readonly port: number;
-  /** Scheme, host and port under which buyers reach us, without a trailing slash. */
-  readonly publicOrigin: string;
-  readonly dataDir: string;
-  readonly logLevel: string;
-  readonly trustedProxies: readonly string[];
-  /** Open connections; 0 is off. */
-  readonly connections: { readonly perClient: number; readonly most: number | null };
-  /** Requests a minute of one client; 0 is off. */
-  readonly rateLimits: { readonly free: number; readonly priced: number };
-  /** Open payments of one payer; 0 is off. */
-  readonly maxOpenPayments: number;
-  readonly failureLimits: payment.FailureLimits;
-  readonly unknownLimits: payment.UnknownLimits;
-  readonly replies: { readonly storeBytes: number; readonly keepSeconds: number; readonly maxDeliveries: number };
-  readonly rpcTimeoutMs: number;
-  readonly handlerTimeoutMs: number;
-  readonly settleWaitMs: number;
-  readonly receiptPollMs: number;
-  readonly reconcileIntervalMs: number;
-  readonly metricsToken: string | null;
-}
-
 /** The result is frozen. Throws ConfigError. An empty value counts as unset. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value !== ''));
@@ -151,11 +101,13 @@ function describe(given: Record<string, string | undefined>) {
   };
 }
 
-function assemble(env: z.output<typeof environment>): Config {
+/** Each subject's function says what its members mean. A time has the unit of its name. */
+function assemble(env: z.output<typeof environment>) {
   return {
     production: env.NODE_ENV === 'production',
     network: chain.assembleNetwork(env),
     seller: env.SELLER_ADDRESS as `0x${string}`,
+    /** Null only where a remote facilitator settles. */
     relayerPrivateKey: (env.RELAYER_PRIVATE_KEY as `0x${string}` | undefined) ?? null,
     projectToken: (env.PROJECT_TOKEN_ADDRESS as `0x${string}` | undefined) ?? null,
     collector: chain.assembleCollector(env),
@@ -178,12 +130,16 @@ function assemble(env: z.output<typeof environment>): Config {
     site: sources.assembleSite(env),
     host: env.HOST,
     port: env.PORT,
+    /** Scheme, host and port under which buyers reach us, without a trailing slash. */
     publicOrigin: env.PUBLIC_ORIGIN ? new URL(env.PUBLIC_ORIGIN).origin : `http://${env.HOST}:${env.PORT}`,
     dataDir: env.DATA_DIR,
     logLevel: env.LOG_LEVEL,
     trustedProxies: env.TRUSTED_PROXIES,
+    /** Open connections; 0 is off. */
     connections: { perClient: env.CONNECTIONS_PER_CLIENT, most: env.MAX_CONNECTIONS ?? null },
+    /** Requests a minute of one client; 0 is off. */
     rateLimits: { free: env.RATE_LIMIT_FREE_PER_MINUTE, priced: env.RATE_LIMIT_PRICED_PER_MINUTE },
+    /** Open payments of one payer; 0 is off. */
     maxOpenPayments: env.PAYER_MAX_OPEN,
     failureLimits: payment.assembleFailures(env),
     unknownLimits: payment.assembleUnknown(env),
@@ -200,6 +156,8 @@ function assemble(env: z.output<typeof environment>): Config {
     metricsToken: env.METRICS_TOKEN ?? null,
   };
 }
+
+export type Config = Readonly<ReturnType<typeof assemble>>;
 
 /** Our keys' first words. HOST, LOG, NODE, PUBLIC, WEB and such are left out: ordinary environments have such keys. */
 export const OWN_WORDS = [

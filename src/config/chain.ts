@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { address, httpUrl, list, onOff, unitsOf, whole } from './table.ts';
+import { address, httpUrl, list, onOff, type Read, unitsOf, whole } from './table.ts';
 
 // The chain that payments move on, what is looked for in its logs, how it is collected, and how that data is judged.
 
@@ -12,16 +12,6 @@ interface Preset {
   /** Where buyers read how to get USDC here; null: nowhere, as for play money. */
   readonly getUsdcUrl: string | null;
   readonly name: string;
-}
-
-export interface NetworkConfig extends Preset {
-  /** Whether its coins are worth nothing, as on the embedded network. */
-  readonly isPlayMoney: boolean;
-  readonly caip2: `eip155:${number}`;
-  /** Of the paths of the chain's routes, beside `chain`. */
-  readonly segment: string;
-  /** Public JSON-RPC URLs: a page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
-  readonly walletRpcUrls: readonly string[];
 }
 
 /** Public addresses of Arc. The operator's RPC_URLS replace the RPC endpoints. */
@@ -80,8 +70,6 @@ export const networkEnvironment = {
     .default('arc'),
 };
 
-type Environment = z.output<z.ZodObject<typeof networkEnvironment>>;
-
 /** What a network without a preset lacks, one line each. */
 export function networkProblems(given: Record<string, string | undefined>): string[] {
   if (given.NETWORK !== 'custom') return [];
@@ -90,21 +78,24 @@ export function networkProblems(given: Record<string, string | undefined>): stri
 }
 
 /** `networkProblems` has found no problem before. */
-export function assembleNetwork(env: Environment): NetworkConfig {
+export function assembleNetwork(env: Read<typeof networkEnvironment>) {
   const preset = NETWORKS[env.NETWORK];
   const chainId = env.CHAIN_ID || preset?.chainId || 0;
   const isPlayMoney = env.PLAY_MONEY === 'on';
   const publicRpcUrls = preset?.chainId === chainId ? preset.rpcUrls : [];
   return {
     name: env.NETWORK_NAME ?? preset?.name ?? `chain ${chainId}`,
+    /** Whether its coins are worth nothing, as on the embedded network. */
     isPlayMoney,
     chainId,
-    caip2: `eip155:${chainId}`,
+    caip2: `eip155:${chainId}` as const,
     rpcUrls: env.RPC_URLS.length > 0 ? env.RPC_URLS : (preset?.rpcUrls ?? []),
     usdc: (env.USDC_ADDRESS ?? preset?.usdc ?? '').toLowerCase() as `0x${string}`,
     explorerUrl: env.EXPLORER_URL?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
     getUsdcUrl: isPlayMoney ? null : (env.GET_USDC_URL ?? preset?.getUsdcUrl ?? null),
+    /** Of the paths of the chain's routes, beside `chain`. */
     segment: env.CHAIN_SEGMENT,
+    /** Public JSON-RPC URLs: a page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
     walletRpcUrls: env.WALLET_RPC_URLS.length > 0 ? env.WALLET_RPC_URLS : publicRpcUrls,
   };
 }
@@ -120,21 +111,6 @@ interface Venue {
   readonly kind: 'v2' | 'v3' | 'v4' | 'slipstream';
   readonly address: `0x${string}`;
   readonly name: string;
-}
-
-/** Addresses are in lower case. */
-export interface WatchConfig {
-  readonly tokens: readonly WatchedToken[];
-  readonly venues: readonly Venue[];
-  /** Null without one. It is among `tokens` too. */
-  readonly projectToken: `0x${string}` | null;
-  /** The account whose USDC transfers are the project's payouts. */
-  readonly distributor: `0x${string}` | null;
-  readonly burnAddresses: readonly `0x${string}`[];
-  /** Smaller trades do not count towards prices; in 10^-9 USDC. */
-  readonly dustE9: bigint;
-  /** Trades further from the running median do not count towards prices. */
-  readonly outlierPercent: number;
 }
 
 /** Public addresses of Circle and the venues. Another network needs its own settings. */
@@ -210,10 +186,8 @@ export const watchEnvironment = {
     .default(20),
 };
 
-type WatchEnvironment = z.output<z.ZodObject<typeof watchEnvironment>>;
-
 /** The environment's list, else the network's preset; always with the project's token, if there is one. */
-export function assembleWatch(env: WatchEnvironment, network: string, projectToken: string | undefined): WatchConfig {
+export function assembleWatch(env: Read<typeof watchEnvironment>, network: string, projectToken: string | undefined) {
   const preset = PRESETS[network];
   const tokens = env.WATCH_TOKENS ?? tokenList.parse(preset?.tokens ?? '');
   const project = projectToken === undefined ? null : lowerAddress(projectToken);
@@ -221,27 +195,20 @@ export function assembleWatch(env: WatchEnvironment, network: string, projectTok
   return {
     tokens: project === null || isListed ? tokens : [...tokens, { symbol: env.PROJECT_TOKEN_SYMBOL, address: project }],
     venues: env.DEX_VENUES ?? venueList.parse(preset?.venues ?? ''),
+    /** Null without one. It is among `tokens` too. */
     projectToken: project,
+    /** The account whose USDC transfers are the project's payouts. */
     distributor: env.DISTRIBUTOR_ADDRESS ? lowerAddress(env.DISTRIBUTOR_ADDRESS) : null,
     burnAddresses: env.BURN_ADDRESSES,
+    /** Smaller trades do not count towards prices; in 10^-9 USDC. */
     dustE9: env.TRADE_DUST_USDC,
+    /** Trades further from the running median do not count towards prices. */
     outlierPercent: env.TRADE_OUTLIER_PERCENT,
   };
 }
 
-export interface CollectorConfig {
-  /** False: routes read the chain live or return null. */
-  readonly enabled: boolean;
-  readonly requestsPerSecond: number;
-  readonly pollIntervalMs: number;
-  readonly backfillHours: number;
-  readonly retentionDays: number;
-  readonly wsUrls: readonly string[];
-  /** The hash of block 0; a provider with another one is excluded from the first request on. Null: not checked. */
-  readonly genesisHash: `0x${string}` | null;
-  /** A copy of another service's database in place of our own. Newer copies may replace the file. */
-  readonly copyFile: string | null;
-}
+/** Addresses are in lower case. */
+export type WatchConfig = Readonly<ReturnType<typeof assembleWatch>>;
 
 export const collectorEnvironment = {
   COLLECTOR: onOff('on'),
@@ -274,23 +241,24 @@ export const collectorEnvironment = {
     .optional(),
 };
 
-type CollectorEnvironment = z.output<z.ZodObject<typeof collectorEnvironment>>;
-
 export function collectorProblems(given: Record<string, string | undefined>): string[] {
   return given.CHAIN_DB_URL !== undefined && given.COLLECTOR !== 'off'
     ? ['CHAIN_DB_URL is set without COLLECTOR=off (a copy is only read; collecting needs a database of its own)']
     : [];
 }
 
-export function assembleCollector(env: CollectorEnvironment): CollectorConfig {
+export function assembleCollector(env: Read<typeof collectorEnvironment>) {
   return {
+    /** False: routes read the chain live or return null. */
     enabled: env.COLLECTOR === 'on',
     requestsPerSecond: env.COLLECTOR_REQUESTS_PER_SECOND,
     pollIntervalMs: env.COLLECTOR_POLL_MS,
     backfillHours: env.COLLECTOR_BACKFILL_HOURS,
     retentionDays: env.COLLECTOR_RETENTION_DAYS,
     wsUrls: env.WS_URLS,
+    /** The hash of block 0; a provider with another one is excluded from the first request on. Null: not checked. */
     genesisHash: (env.GENESIS_HASH?.toLowerCase() as `0x${string}` | undefined) ?? null,
+    /** A copy of another service's database in place of our own. Newer copies may replace the file. */
     copyFile: env.CHAIN_DB_URL ?? null,
   };
 }
@@ -302,20 +270,6 @@ const wholeOfNineDigits = (fallback: number, min: number) =>
     .transform(Number)
     .refine((value) => value >= min, `a whole number from ${min}`)
     .default(fallback);
-
-interface HealthLimits {
-  /** Longer without a new head is stalled. */
-  readonly stalledSeconds: number;
-  readonly lagBlocks: number;
-  readonly lagSeconds: number;
-}
-
-export interface CollectedConfig {
-  readonly health: HealthLimits;
-  readonly probeIntervalMs: number;
-  /** The chain's lowest base fee; null: measured over the last day. */
-  readonly floorWei: bigint | null;
-}
 
 export const collectedEnvironment = {
   // Arc makes two blocks a second, so 30 s without a block are sixty missing blocks.
@@ -330,16 +284,16 @@ export const collectedEnvironment = {
     .optional(),
 };
 
-type CollectedEnvironment = z.output<z.ZodObject<typeof collectedEnvironment>>;
-
-export function assembleCollected(env: CollectedEnvironment): CollectedConfig {
+export function assembleCollected(env: Read<typeof collectedEnvironment>) {
   return {
     health: {
+      /** Longer without a new head is stalled. */
       stalledSeconds: env.HEALTH_STALLED_SECONDS,
       lagBlocks: env.HEALTH_LAG_BLOCKS,
       lagSeconds: env.HEALTH_LAG_SECONDS,
     },
     probeIntervalMs: env.PROBE_INTERVAL_MS,
+    /** The chain's lowest base fee; null: measured over the last day. */
     floorWei: env.FEE_FLOOR_GWEI ?? null,
   };
 }

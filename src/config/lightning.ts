@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { baseUrl, onOff, whole } from './table.ts';
+import { baseUrl, onOff, type Read, whole } from './table.ts';
 
 // What is sold over Lightning and through which node, and the limits of the facilitator.
 
@@ -8,19 +8,6 @@ export type ReceiverConfig =
   | { readonly kind: 'cln'; readonly url: string; readonly rune: string; readonly tlsCertFile: string | null }
   | { readonly kind: 'phoenixd'; readonly url: string; readonly password: string }
   | { readonly kind: 'nwc'; readonly connection: string };
-
-export interface LightningConfig {
-  readonly network: 'mainnet' | 'testnet';
-  /** Null: nothing is sold over Lightning. */
-  readonly receiver: ReceiverConfig | null;
-  /** Its public key, 66 hex characters; null accepts the one that the node reports. */
-  readonly nodeKey: string | null;
-  /** Others can make invoices with the node's key too: only recorded ones count, and the node confirms each payment. */
-  readonly shared: boolean;
-  /** New invoices of one client and of all; 0 is off. */
-  readonly invoicesPerMinute: { readonly client: number; readonly total: number };
-  readonly timeoutMs: number;
-}
 
 const secret = z.string().min(1);
 
@@ -75,15 +62,19 @@ export function lightningProblems(given: Record<string, string | undefined>): st
   return missing.map((key) => `${key} is missing (LIGHTNING_RECEIVER=${kind} needs it)`);
 }
 
-type Environment = z.output<z.ZodObject<typeof lightningEnvironment>>;
+type Environment = Read<typeof lightningEnvironment>;
 
 /** `lightningProblems` has found no problem before. */
-export function assembleLightning(env: Environment): LightningConfig {
+export function assembleLightning(env: Environment) {
   return {
     network: env.LIGHTNING_NETWORK,
+    /** Null: nothing is sold over Lightning. */
     receiver: receiverOf(env),
+    /** Its public key, 66 hex characters; null accepts the one that the node reports. */
     nodeKey: env.LIGHTNING_NODE_KEY ?? null,
+    /** Others make invoices with the node's key too: only recorded ones count, and the node confirms each payment. */
     shared: env.LIGHTNING_NODE_SHARED === 'true',
+    /** New invoices of one client and of all; 0 is off. */
     invoicesPerMinute: {
       client: env.LIGHTNING_INVOICES_PER_MINUTE,
       total: env.LIGHTNING_INVOICES_TOTAL_PER_MINUTE,
@@ -91,6 +82,8 @@ export function assembleLightning(env: Environment): LightningConfig {
     timeoutMs: env.LIGHTNING_TIMEOUT_MS,
   };
 }
+
+export type LightningConfig = Readonly<ReturnType<typeof assembleLightning>>;
 
 function receiverOf(env: Environment): ReceiverConfig | null {
   const { LIGHTNING_NODE_URL: url = '', LIGHTNING_NODE_TLS_CERT: tlsCertFile = null } = env;
@@ -108,14 +101,6 @@ function receiverOf(env: Environment): ReceiverConfig | null {
   }
 }
 
-export interface ProtocolsConfig {
-  /** Whether the USDC routes stand under `/v1/mpp` too, for MPP's method `evm`. */
-  readonly mpp: boolean;
-  /** Signs challenges. Null: a key that the ledger keeps, so that every instance has it. */
-  readonly secret: string | null;
-  readonly previousSecret: string | null;
-}
-
 const challengeSecret = z.string().min(32, 'at least 32 characters');
 
 export const protocolsEnvironment = {
@@ -124,21 +109,17 @@ export const protocolsEnvironment = {
   MPP_SECRET_PREVIOUS: challengeSecret.optional(),
 };
 
-type ProtocolsEnvironment = z.output<z.ZodObject<typeof protocolsEnvironment>>;
-
-export function assembleProtocols(env: ProtocolsEnvironment): ProtocolsConfig {
-  return { mpp: env.MPP === 'on', secret: env.MPP_SECRET ?? null, previousSecret: env.MPP_SECRET_PREVIOUS ?? null };
+export function assembleProtocols(env: Read<typeof protocolsEnvironment>) {
+  return {
+    /** Whether the USDC routes stand under `/v1/mpp` too, for MPP's method `evm`. */
+    mpp: env.MPP === 'on',
+    /** Signs challenges. Null: a key that the ledger keeps, so that every instance has it. */
+    secret: env.MPP_SECRET ?? null,
+    previousSecret: env.MPP_SECRET_PREVIOUS ?? null,
+  };
 }
 
-/** The facilitator's limits, which its descriptor publishes. */
-export interface FacilitatorConfig {
-  /** Settle calls a minute of a client, and four times as many of an IPv6 site; 0 is off. */
-  readonly perMinute: number;
-  /** Claims a UTC day of all clients. `facilitator/limits.ts` has the parts of a client and of payees. */
-  readonly dailyCap: number;
-  /** The longest `maxTimeoutSeconds` that is settled. */
-  readonly maxTimeoutSeconds: number;
-}
+export type ProtocolsConfig = Readonly<ReturnType<typeof assembleProtocols>>;
 
 export const facilitatorEnvironment = {
   FACILITATOR_PER_MINUTE: whole(60),
@@ -146,10 +127,16 @@ export const facilitatorEnvironment = {
   FACILITATOR_MAX_TIMEOUT: whole(3600, 1),
 };
 
-export function assembleFacilitator(env: z.output<z.ZodObject<typeof facilitatorEnvironment>>): FacilitatorConfig {
+/** The facilitator's limits, which its descriptor publishes. */
+export function assembleFacilitator(env: Read<typeof facilitatorEnvironment>) {
   return {
+    /** Settle calls a minute of a client, and four times as many of an IPv6 site; 0 is off. */
     perMinute: env.FACILITATOR_PER_MINUTE,
+    /** Claims a UTC day of all clients. `facilitator/limits.ts` has the parts of a client and of payees. */
     dailyCap: env.FACILITATOR_DAILY_CAP,
+    /** The longest `maxTimeoutSeconds` that is settled. */
     maxTimeoutSeconds: env.FACILITATOR_MAX_TIMEOUT,
   };
 }
+
+export type FacilitatorConfig = Readonly<ReturnType<typeof assembleFacilitator>>;

@@ -3,7 +3,7 @@ import { hexToBytes } from '../lib/hex.ts';
 import { isLoopback } from '../lib/limits/client.ts';
 import { addressOf, hasFittingCase } from '../lib/secp256k1.ts';
 import { usdcOf } from './chain.ts';
-import { address, baseUrl, list, onOff, privateKey, unitsOf, usdc, whole } from './table.ts';
+import { address, baseUrl, list, onOff, privateKey, type Read, unitsOf, usdc, whole } from './table.ts';
 
 // Who is paid in USDC, by which rails and settlers, at which gas, under which limits, and what is sold at which prices.
 
@@ -61,54 +61,6 @@ function isOnThisMachine(hostname: string): boolean {
   return bare === 'localhost' || bare.endsWith('.localhost') || isLoopback(bare);
 }
 
-/** A third party's facilitator, which settles instead of our relayer. */
-export interface RemoteFacilitatorConfig {
-  /** `circle`: Circle's Facilitator Service, which has pending settlements. `x402`: any other. */
-  readonly mode: 'x402' | 'circle';
-  /** The base URL of `/settle` and `/supported`. */
-  readonly url: string;
-  /** Sent as a bearer token; null sends none. */
-  readonly token: string | null;
-  /** The key of SELLER_ADDRESS, for Circle's trial without an API key; null otherwise. */
-  readonly sellerKey: `0x${string}` | null;
-  readonly timeoutMs: number;
-}
-
-/** Circle's Gateway: payments from deposits, settled in batches. */
-export interface GatewayConfig {
-  /** The base URL of `/v1/x402/…`. */
-  readonly url: string;
-  /** The contract that payers sign for, in lower case. */
-  readonly wallet: `0x${string}`;
-  readonly token: string | null;
-  readonly timeoutMs: number;
-}
-
-/** Payment channels: a buyer deposits once and signs a voucher for each call. */
-export interface ChannelsConfig {
-  /** Signs claims and refunds for the seller and needs no money. Its address is part of each channel's id. */
-  readonly authorizerKey: `0x${string}`;
-  /** From a payer's request to withdraw to the withdrawal. Part of each channel's id. */
-  readonly withdrawDelaySeconds: number;
-  /** The least deposit, in USDC base units. */
-  readonly minDeposit: bigint;
-  /** Deposits of a payer and of a client whose money is not spent; 0 is off. */
-  readonly depositsADay: { readonly payer: number; readonly client: number };
-  /** Unclaimed charges are claimed once they reach this amount, in USDC base units. */
-  readonly claimFrom: bigint;
-  /** Unclaimed charges are claimed once they wait for so long, however small. */
-  readonly claimAfterSeconds: number;
-}
-
-export interface RailsConfig {
-  /** Null: our own relayer settles. */
-  readonly remote: RemoteFacilitatorConfig | null;
-  readonly gateway: GatewayConfig | null;
-  readonly channels: ChannelsConfig | null;
-  /** The least price at which the plain rail is offered, in USDC base units. Null: it is offered nowhere. */
-  readonly exactFrom: bigint | null;
-}
-
 // It is sent in a header unchanged.
 const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
 
@@ -141,7 +93,9 @@ export const railsEnvironment = {
   CHANNELS_CLAIM_AFTER_SECONDS: whole(CLAIM_AFTER, 1, 2_592_000),
 };
 
-const CIRCLE: Record<string, { facilitator: string; gateway: string; wallet: string }> = {
+type Circle = Record<'facilitator' | 'gateway' | 'wallet', string>;
+
+const CIRCLE: Record<string, Circle> = {
   arc: {
     facilitator: 'https://api.circle.com/v1/facilitator/x402',
     gateway: 'https://gateway-api.circle.com',
@@ -197,60 +151,70 @@ function channelsProblems(given: Record<string, string | undefined>): string[] {
   return problems;
 }
 
-type Environment = z.output<z.ZodObject<typeof railsEnvironment>>;
+type Environment = Read<typeof railsEnvironment>;
 
 /** `network` is the value of NETWORK. `railsProblems` has found no problem before. */
-export function assembleRails(env: Environment, network: string): RailsConfig {
+export function assembleRails(env: Environment, network: string) {
   const own = CIRCLE[network];
-  const remote: RemoteFacilitatorConfig = {
-    mode: env.REMOTE_FACILITATOR_MODE,
-    url: env.REMOTE_FACILITATOR_URL ?? own?.facilitator ?? '',
-    token: env.REMOTE_FACILITATOR_TOKEN ?? null,
-    sellerKey: (env.REMOTE_FACILITATOR_SELLER_KEY as `0x${string}` | undefined) ?? null,
-    timeoutMs: env.REMOTE_FACILITATOR_TIMEOUT_MS,
-  };
-  const gateway: GatewayConfig = {
-    url: env.GATEWAY_URL ?? own?.gateway ?? '',
-    wallet: (env.GATEWAY_WALLET_ADDRESS ?? own?.wallet ?? '').toLowerCase() as `0x${string}`,
-    token: env.GATEWAY_TOKEN ?? null,
-    timeoutMs: env.GATEWAY_TIMEOUT_MS,
-  };
   return {
-    remote: env.SETTLER === 'facilitator' ? remote : null,
-    gateway: env.GATEWAY === 'on' ? gateway : null,
+    /** Null: our own relayer settles. */
+    remote: env.SETTLER === 'facilitator' ? remoteOf(env, own) : null,
+    gateway: env.GATEWAY === 'on' ? gatewayOf(env, own) : null,
     channels: env.CHANNELS === 'on' ? channelsOf(env) : null,
+    /** The least price at which the plain rail is offered, in USDC base units. Null: it is offered nowhere. */
     exactFrom: env.EXACT === 'on' ? env.EXACT_FROM_USD : null,
   };
 }
 
-function channelsOf(env: Environment): ChannelsConfig {
+/** A third party's facilitator, which settles instead of our relayer. */
+function remoteOf(env: Environment, own: Circle | undefined) {
   return {
+    /** `circle`: Circle's Facilitator Service, which has pending settlements. `x402`: any other. */
+    mode: env.REMOTE_FACILITATOR_MODE,
+    /** The base URL of `/settle` and `/supported`. */
+    url: env.REMOTE_FACILITATOR_URL ?? own?.facilitator ?? '',
+    /** Sent as a bearer token; null sends none. */
+    token: env.REMOTE_FACILITATOR_TOKEN ?? null,
+    /** The key of SELLER_ADDRESS, for Circle's trial without an API key; null otherwise. */
+    sellerKey: (env.REMOTE_FACILITATOR_SELLER_KEY as `0x${string}` | undefined) ?? null,
+    timeoutMs: env.REMOTE_FACILITATOR_TIMEOUT_MS,
+  };
+}
+
+/** Circle's Gateway: payments from deposits, settled in batches. */
+function gatewayOf(env: Environment, own: Circle | undefined) {
+  return {
+    /** The base URL of `/v1/x402/…`. */
+    url: env.GATEWAY_URL ?? own?.gateway ?? '',
+    /** The contract that payers sign for, in lower case. */
+    wallet: (env.GATEWAY_WALLET_ADDRESS ?? own?.wallet ?? '').toLowerCase() as `0x${string}`,
+    token: env.GATEWAY_TOKEN ?? null,
+    timeoutMs: env.GATEWAY_TIMEOUT_MS,
+  };
+}
+
+/** Payment channels: a buyer deposits once and signs a voucher for each call. */
+function channelsOf(env: Environment) {
+  return {
+    /** Signs claims and refunds for the seller and needs no money. Its address is part of each channel's id. */
     authorizerKey: (env.CHANNELS_AUTHORIZER_KEY ?? '0x') as `0x${string}`,
+    /** From a payer's request to withdraw to the withdrawal. Part of each channel's id. */
     withdrawDelaySeconds: env.CHANNELS_WITHDRAW_DELAY_SECONDS,
+    /** The least deposit, in USDC base units. */
     minDeposit: env.CHANNELS_MIN_DEPOSIT_USDC,
+    /** Deposits of a payer and of a client whose money is not spent; 0 is off. */
     depositsADay: { payer: env.CHANNELS_PAYER_DEPOSITS_PER_DAY, client: env.CHANNELS_CLIENT_DEPOSITS_PER_DAY },
+    /** Unclaimed charges are claimed once they reach this amount, in USDC base units. */
     claimFrom: env.CHANNELS_CLAIM_FROM_USDC,
+    /** Unclaimed charges are claimed once they wait for so long, however small. */
     claimAfterSeconds: env.CHANNELS_CLAIM_AFTER_SECONDS,
   };
 }
 
-export interface DailyGas {
-  /** In wei of native USDC. */
-  readonly wei: bigint;
-  /** Whether the day's income over the relayer may be spent too. */
-  readonly plusIncome: boolean;
-}
-
-export interface RelayerConfig {
-  /** While a transaction is in flight, payments wait at most this long to share the next one. */
-  readonly gatherMs: number;
-  /** Of a block's gas, for one transaction. */
-  readonly blockSharePercent: number;
-  /** The gas budget of a UTC day; null is no limit. */
-  readonly dailyGas: DailyGas | null;
-  /** Wei a UTC day for transactions that settle nothing; null: no limit. Beyond it, accounts with code cannot buy. */
-  readonly dailyFailuresWei: bigint | null;
-}
+export type RailsConfig = Readonly<ReturnType<typeof assembleRails>>;
+export type RemoteFacilitatorConfig = Readonly<ReturnType<typeof remoteOf>>;
+export type GatewayConfig = Readonly<ReturnType<typeof gatewayOf>>;
+export type ChannelsConfig = Readonly<ReturnType<typeof channelsOf>>;
 
 const USDC_AMOUNT = /^\d{1,9}(\.\d{1,6})?$/;
 /** What a day without income may cost: the gas of about 2,000 lone settlements at 20 gwei. */
@@ -266,14 +230,25 @@ export const relayerEnvironment = {
   RELAYER_DAILY_FAILURES_USDC: z.string().regex(USDC_AMOUNT, 'a decimal number of USDC').default('1'),
 };
 
-export function assembleRelayer(env: z.output<z.ZodObject<typeof relayerEnvironment>>): RelayerConfig {
+export function assembleRelayer(env: Read<typeof relayerEnvironment>) {
   return {
+    /** While a transaction is in flight, payments wait at most this long to share the next one. */
     gatherMs: env.RELAYER_GATHER_MS,
+    /** Of a block's gas, for one transaction. */
     blockSharePercent: env.RELAYER_BLOCK_SHARE,
+    /** The gas budget of a UTC day; null is no limit. */
     dailyGas: dailyGasOf(env.RELAYER_DAILY_GAS_USDC),
+    /** Wei a UTC day for transactions that settle nothing; null: no limit. Beyond it, accounts with code cannot buy. */
     // 0 is no limit here. RELAYER_DAILY_GAS_USDC=0 forbids any spending.
     dailyFailuresWei: weiOf(env.RELAYER_DAILY_FAILURES_USDC) || null,
   };
+}
+
+export interface DailyGas {
+  /** In wei of native USDC. */
+  readonly wei: bigint;
+  /** Whether the day's income over the relayer may be spent too. */
+  readonly plusIncome: boolean;
 }
 
 function dailyGasOf(given: string | undefined): DailyGas | null {
@@ -283,20 +258,6 @@ function dailyGasOf(given: string | undefined): DailyGas | null {
 
 const weiOf = (usdc: string): bigint => unitsOf(usdc, 18);
 
-/** Uncharged failures a minute after which a payer or a client must wait; 0 is off. */
-export interface FailureLimits {
-  readonly payer: number;
-  readonly client: number;
-  /** Settlements a day, of one client and of one payer, that were sent and moved no money. */
-  readonly clientSettlements: number;
-}
-
-/** Payments with an unknown outcome, from which on a payer or a client buys nothing new; 0 is off. */
-export interface UnknownLimits {
-  readonly payer: number;
-  readonly client: number;
-}
-
 export const failuresEnvironment = {
   PAYER_FAILURES_PER_MINUTE: whole(20),
   CLIENT_FAILURES_PER_MINUTE: whole(60),
@@ -305,31 +266,36 @@ export const failuresEnvironment = {
   CLIENT_MAX_UNKNOWN: whole(12),
 };
 
-export function assembleFailures(env: z.output<z.ZodObject<typeof failuresEnvironment>>): FailureLimits {
+/** Uncharged failures a minute after which a payer or a client must wait; 0 is off. */
+export function assembleFailures(env: Read<typeof failuresEnvironment>) {
   return {
     payer: env.PAYER_FAILURES_PER_MINUTE,
     client: env.CLIENT_FAILURES_PER_MINUTE,
+    /** Settlements a day, of one client and of one payer, that were sent and moved no money. */
     clientSettlements: env.CLIENT_FAILED_SETTLEMENTS_PER_DAY,
   };
 }
 
-export function assembleUnknown(env: z.output<z.ZodObject<typeof failuresEnvironment>>): UnknownLimits {
+export type FailureLimits = Readonly<ReturnType<typeof assembleFailures>>;
+
+/** Payments with an unknown outcome, from which on a payer or a client buys nothing new; 0 is off. */
+export function assembleUnknown(env: Read<typeof failuresEnvironment>) {
   return { payer: env.PAYER_MAX_UNKNOWN, client: env.CLIENT_MAX_UNKNOWN };
 }
 
-/** What an operator changes in the catalogue, as given. `catalogue/offered.ts` checks it. */
-export interface OffersConfig {
-  /** Of PRICES, such as `chain/wallet=0.004`. */
-  readonly prices: readonly string[];
-  /** Of ROUTES_OFF, such as `web/check`. */
-  readonly routesOff: readonly string[];
-}
+export type UnknownLimits = Readonly<ReturnType<typeof assembleUnknown>>;
 
 export const offersEnvironment = {
   PRICES: list.default([]),
   ROUTES_OFF: list.default([]),
 };
 
-export function assembleOffers(env: z.output<z.ZodObject<typeof offersEnvironment>>): OffersConfig {
-  return { prices: env.PRICES, routesOff: env.ROUTES_OFF };
+/** What an operator changes in the catalogue, as given. `catalogue/offered.ts` checks it. */
+export function assembleOffers(env: Read<typeof offersEnvironment>) {
+  return {
+    /** Such as `chain/wallet=0.004`. */
+    prices: env.PRICES,
+    /** Such as `web/check`. */
+    routesOff: env.ROUTES_OFF,
+  };
 }

@@ -1,16 +1,5 @@
 import { z } from 'zod';
-import { privateKey, usdc, whole } from './table.ts';
-
-export interface LedgerConfig {
-  /** postgres://…, never logged because it may hold a password. Null: a file in the data folder. */
-  readonly url: string | null;
-  readonly poolSize: number;
-  readonly connectTimeoutMs: number;
-  /** Of one statement, with its wait for locks. */
-  readonly statementTimeoutMs: number;
-  /** A rail stops while the chain lacks more than this of the ledger's sum, in USDC base units. */
-  readonly mismatchStopsBeyond: bigint;
-}
+import { privateKey, type Read, usdc, whole } from './table.ts';
 
 export const ledgerEnvironment = {
   LEDGER_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// URL' }).optional(),
@@ -29,22 +18,17 @@ export function ledgerProblems({ WORKERS: workers = '1' }: Record<string, string
   ];
 }
 
-export function assembleLedger(env: z.output<z.ZodObject<typeof ledgerEnvironment>>): LedgerConfig {
+export function assembleLedger(env: Read<typeof ledgerEnvironment>) {
   return {
+    /** postgres://…, never logged because it may hold a password. Null: a file in the data folder. */
     url: env.LEDGER_URL ?? null,
     poolSize: env.LEDGER_POOL_SIZE,
     connectTimeoutMs: env.LEDGER_CONNECT_TIMEOUT_MS,
+    /** Of one statement, with its wait for locks. */
     statementTimeoutMs: env.LEDGER_STATEMENT_TIMEOUT_MS,
+    /** A rail stops while the chain lacks more than this of the ledger's sum, in USDC base units. */
     mismatchStopsBeyond: env.LEDGER_MISMATCH_STOPS_USDC,
   };
-}
-
-export interface SelfTestConfig {
-  /** Of the buying wallet; null: no self-test. */
-  readonly privateKey: `0x${string}` | null;
-  readonly intervalMs: number;
-  /** The USDC route that it buys, with its query. */
-  readonly path: string;
 }
 
 export const selfTestEnvironment = {
@@ -67,10 +51,12 @@ export function selfTestProblems(given: Record<string, string | undefined>): str
   ];
 }
 
-export function assembleSelfTest(env: z.output<z.ZodObject<typeof selfTestEnvironment>>): SelfTestConfig {
+export function assembleSelfTest(env: Read<typeof selfTestEnvironment>) {
   return {
+    /** Of the buying wallet; null: no self-test. */
     privateKey: (env.SELFTEST_PRIVATE_KEY as `0x${string}` | undefined) ?? null,
     intervalMs: env.SELFTEST_INTERVAL_SECONDS * 1000,
+    /** The USDC route that it buys, with its query. */
     path: env.SELFTEST_PATH,
   };
 }

@@ -1,20 +1,8 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { address, baseUrl, httpUrl, privateKey, whole } from './table.ts';
+import { address, baseUrl, httpUrl, privateKey, type Read, whole } from './table.ts';
 
 // Where data is read that is not the chain's, and what pages link to. `wiring/sources.ts` has the sources' time-outs.
-
-export interface WebConfig {
-  /** In the User-Agent, for the operators of servers that we ask; null: the public origin. */
-  readonly contactUrl: string | null;
-  /** Time-out of fetching one page, all redirects included. */
-  readonly timeoutMs: number;
-  /** Requests a minute to one host, for all payers together; 0 is off. */
-  readonly hostPerMinute: number;
-  readonly pageWorkers: number;
-  /** Host names with an address and a port that replace DNS. Empty in production. */
-  readonly testHosts: ReadonlyMap<string, { readonly address: string; readonly port: number }>;
-}
 
 const FORM = 'comma-separated name=address:port, each name with a dot in it';
 
@@ -43,23 +31,21 @@ export const webEnvironment = {
   ALLOW_TEST_HOSTS: testHosts,
 };
 
-export function assembleWeb(env: z.output<z.ZodObject<typeof webEnvironment>>): WebConfig {
+export function assembleWeb(env: Read<typeof webEnvironment>) {
   return {
+    /** In the User-Agent, for the operators of servers that we ask; null: the public origin. */
     contactUrl: env.CONTACT_URL ?? null,
+    /** Time-out of fetching one page, all redirects included. */
     timeoutMs: env.WEB_TIMEOUT_MS,
+    /** Requests a minute to one host, for all payers together; 0 is off. */
     hostPerMinute: env.WEB_HOST_PER_MINUTE,
     pageWorkers: env.WEB_PAGE_WORKERS,
+    /** Host names with an address and a port that replace DNS. Empty in production. */
     testHosts: env.ALLOW_TEST_HOSTS,
   };
 }
 
-export interface SiteConfig {
-  readonly sourceUrl: string | null;
-  /** The operator's terms; null: the service's own page. */
-  readonly termsUrl: string | null;
-  /** Of a buyer of play money, for whom the pages may pay; null: none. */
-  readonly demoBuyerKey: `0x${string}` | null;
-}
+export type WebConfig = Readonly<ReturnType<typeof assembleWeb>>;
 
 export const siteEnvironment = {
   SOURCE_URL: httpUrl.optional(),
@@ -76,24 +62,14 @@ export function siteProblems(given: Readonly<Record<string, string | undefined>>
     : ['DEMO_BUYER_PRIVATE_KEY is for play money alone (it needs NETWORK=custom and PLAY_MONEY=on, not in production)'];
 }
 
-export function assembleSite(env: z.output<z.ZodObject<typeof siteEnvironment>>): SiteConfig {
+export function assembleSite(env: Read<typeof siteEnvironment>) {
   return {
     sourceUrl: env.SOURCE_URL ?? null,
+    /** The operator's terms; null: the service's own page. */
     termsUrl: env.TERMS_URL ?? null,
+    /** Of a buyer of play money, for whom the pages may pay; null: none. */
     demoBuyerKey: (env.DEMO_BUYER_PRIVATE_KEY as `0x${string}` | undefined) ?? null,
   };
-}
-
-/** Base URLs without a trailing slash. */
-export interface PackagesConfig {
-  /** null: the default of npm's own client. */
-  readonly npmUrl: string | null;
-  readonly npmDownloadsUrl: string;
-  readonly depsDevUrl: string;
-  readonly pypiUrl: string;
-  readonly osvUrl: string;
-  readonly nugetUrl: string;
-  readonly packagistUrl: string;
 }
 
 const mirrorUrl = httpUrl.transform((url) => url.replace(/\/+$/, ''));
@@ -108,8 +84,10 @@ export const packagesEnvironment = {
   UPSTREAM_PACKAGIST_URL: mirrorUrl.default('https://repo.packagist.org'),
 };
 
-export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnvironment>>): PackagesConfig {
+/** Base URLs without a trailing slash. */
+export function assemblePackages(env: Read<typeof packagesEnvironment>) {
   return {
+    /** null: the default of npm's own client. */
     npmUrl: env.UPSTREAM_NPM_URL ?? null,
     npmDownloadsUrl: env.UPSTREAM_NPM_DOWNLOADS_URL,
     depsDevUrl: env.UPSTREAM_DEPS_DEV_URL,
@@ -120,18 +98,7 @@ export function assemblePackages(env: z.output<z.ZodObject<typeof packagesEnviro
   };
 }
 
-/** A mirror or a test server can replace each source. */
-export interface NamesConfig {
-  /** Answers `?name=…&type=…` in the JSON form of DNS over HTTPS. */
-  readonly dns: string;
-  readonly dnsFallback: string;
-  readonly rdapBootstrap: string;
-  readonly ecb: string;
-  /** Asked when the ECB fails; ends with the version. */
-  readonly frankfurter: string;
-  /** `{lang}` stands for the language edition. */
-  readonly wikipedia: string;
-}
+export type PackagesConfig = Readonly<ReturnType<typeof assemblePackages>>;
 
 export const namesEnvironment = {
   UPSTREAM_DNS_URL: baseUrl.default('https://cloudflare-dns.com/dns-query'),
@@ -142,25 +109,24 @@ export const namesEnvironment = {
   UPSTREAM_WIKIPEDIA_URL: baseUrl.default('https://{lang}.wikipedia.org'),
 };
 
-export function assembleNames(env: z.output<z.ZodObject<typeof namesEnvironment>>): NamesConfig {
+/** A mirror or a test server can replace each source. */
+export function assembleNames(env: Read<typeof namesEnvironment>) {
   return {
+    /** Answers `?name=…&type=…` in the JSON form of DNS over HTTPS. */
     dns: env.UPSTREAM_DNS_URL,
     dnsFallback: env.UPSTREAM_DNS_FALLBACK_URL,
     rdapBootstrap: env.UPSTREAM_RDAP_BOOTSTRAP_URL,
     ecb: env.UPSTREAM_ECB_URL,
+    /** Asked when the ECB fails; ends with the version. */
     frankfurter: env.UPSTREAM_FRANKFURTER_URL,
+    /** `{lang}` stands for the language edition. */
     wikipedia: env.UPSTREAM_WIKIPEDIA_URL,
   };
 }
 
-type Address = `0x${string}`;
+export type NamesConfig = Readonly<ReturnType<typeof assembleNames>>;
 
-export interface MarketsConfig {
-  /** Base URLs of the exchanges' BTC/USD tickers, without their paths. */
-  readonly exchanges: { readonly coinbase: string; readonly kraken: string; readonly bitstamp: string };
-  /** USYC and its Chainlink-style price oracle on the configured chain; null when there is none. */
-  readonly usyc: { readonly token: Address; readonly oracle: Address } | null;
-}
+type Address = `0x${string}`;
 
 export const marketsEnvironment = {
   UPSTREAM_COINBASE_URL: baseUrl.default('https://api.exchange.coinbase.com'),
@@ -182,28 +148,22 @@ const USYC: Record<string, { token: Address; oracle: Address }> = {
   },
 };
 
-export function assembleMarkets(env: z.output<z.ZodObject<typeof marketsEnvironment>>, network: string): MarketsConfig {
+export function assembleMarkets(env: Read<typeof marketsEnvironment>, network: string) {
   const token = (env.USYC_TOKEN as Address | undefined) ?? USYC[network]?.token;
   const oracle = (env.USYC_ORACLE as Address | undefined) ?? USYC[network]?.oracle;
   return {
+    /** Base URLs of the exchanges' BTC/USD tickers, without their paths. */
     exchanges: {
       coinbase: env.UPSTREAM_COINBASE_URL,
       kraken: env.UPSTREAM_KRAKEN_URL,
       bitstamp: env.UPSTREAM_BITSTAMP_URL,
     },
+    /** USYC and its Chainlink-style price oracle on the configured chain; null when there is none. */
     usyc: token && oracle ? { token, oracle } : null,
   };
 }
 
-export interface MarketConfig {
-  readonly probeIntervalMs: number;
-  /** Submissions an hour of one client; 0 is off. */
-  readonly submitsPerHour: number;
-  readonly maxListings: number;
-  /** Of one host, counted with all hosts of its registered domain. */
-  readonly maxPerHost: number;
-  readonly timeoutMs: number;
-}
+export type MarketsConfig = Readonly<ReturnType<typeof assembleMarkets>>;
 
 export const marketEnvironment = {
   MARKET_PROBE_INTERVAL_SECONDS: whole(3600, 60, 86_400),
@@ -213,19 +173,16 @@ export const marketEnvironment = {
   MARKET_TIMEOUT_MS: whole(8000, 100, 60_000),
 };
 
-export function assembleMarket(env: z.output<z.ZodObject<typeof marketEnvironment>>): MarketConfig {
+export function assembleMarket(env: Read<typeof marketEnvironment>) {
   return {
     probeIntervalMs: env.MARKET_PROBE_INTERVAL_SECONDS * 1000,
+    /** Submissions an hour of one client; 0 is off. */
     submitsPerHour: env.MARKET_SUBMITS_PER_HOUR,
     maxListings: env.MARKET_MAX_LISTINGS,
+    /** Of one host, counted with all hosts of its registered domain. */
     maxPerHost: env.MARKET_MAX_PER_HOST,
     timeoutMs: env.MARKET_TIMEOUT_MS,
   };
-}
-
-export interface DiscoveryConfig {
-  /** Null: no catalogue is read. */
-  readonly catalogueUrl: string | null;
 }
 
 /** It lists entries on Arc: developers.circle.com/agent-stack/agent-marketplace/discovery-api */
@@ -238,11 +195,8 @@ export const discoveryEnvironment = {
     .optional(),
 };
 
-/** On a custom chain no catalogue is read by default, because none lists entries there. */
-export function assembleDiscovery(
-  env: z.output<z.ZodObject<typeof discoveryEnvironment>>,
-  network: string,
-): DiscoveryConfig {
+/** Null: no catalogue is read, as on a custom chain by default, because none lists entries there. */
+export function assembleDiscovery(env: Read<typeof discoveryEnvironment>, network: string) {
   const asked = env.UPSTREAM_CATALOGUE_URL ?? BY_NETWORK[network] ?? 'off';
   return { catalogueUrl: asked === 'off' ? null : asked };
 }

@@ -1,5 +1,8 @@
 import { z } from 'zod';
 
+/** What a subject's part of the environment becomes once each of its values is read. */
+export type Read<E extends z.core.$ZodLooseShape> = z.output<z.ZodObject<E>>;
+
 export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
   z
     .string()
