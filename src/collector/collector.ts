@@ -6,12 +6,12 @@ import { watchHeads } from '../chain/rpc/heads.ts';
 import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
 import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
+import type { Log } from '../lib/log.ts';
 import { DatabaseFileError, type Sqlite } from '../lib/sqlite-file.ts';
 import { type Backfill, createBackfill } from './backfill.ts';
 import {
   type CollectorContext,
   type CollectorLimits,
-  type CollectorLog,
   type CollectorState,
   DEFAULT_LIMITS,
   type DescribeCode,
@@ -38,7 +38,7 @@ interface CollectorOptions {
   readonly chain: ChainClient;
   readonly db: Sqlite;
   readonly clock: Clock;
-  readonly log: CollectorLog;
+  readonly log: Log;
   readonly limits?: Partial<CollectorLimits>;
   readonly scanners?: readonly LogScanner[];
   readonly describeCode?: DescribeCode | null;

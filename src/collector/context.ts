@@ -2,21 +2,19 @@ import { MAX_LOG_SPAN } from '../chain/block.ts';
 import { MAX_FEE_SPAN } from '../chain/fees.ts';
 import type { RefusalReason } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { ChainLog } from '../chain/rpc/heads.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import type { LogScanner } from './scanner.ts';
 import type { ChainFacts, ChainLookups } from './store/facts.ts';
 import type { ChainWrites } from './store/writes.ts';
 
 // What the collector's loops share: their clients, their limits and their state.
 
-export type CollectorLog = ChainLog;
-
 /** `signal` ends every running request. */
 export interface CollectorContext {
   readonly limits: CollectorLimits;
   readonly clock: Clock;
-  readonly log: CollectorLog;
+  readonly log: Log;
   readonly lookups: ChainLookups;
   readonly writes: ChainWrites;
   readonly facts: ChainFacts;

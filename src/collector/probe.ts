@@ -1,6 +1,7 @@
 import { type Allowance, createProvider, type Provider } from '../chain/rpc/providers.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 
 // Asks each RPC endpoint for its newest block, for rpc/health. The chain client would ask only the best provider.
@@ -15,7 +16,7 @@ interface ProbeOptions {
   /** From the start of a round to the next, which follows a longer round at once. */
   readonly intervalMs: number;
   readonly timeoutMs: number;
-  readonly log: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 interface RpcProbe {

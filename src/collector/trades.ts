@@ -16,6 +16,7 @@ import { askForPools } from '../chain/dex-ask.ts';
 import { readTokens } from '../chain/erc20.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import type { Log } from '../lib/log.ts';
 import { NATIVE_DECIMALS } from '../lib/units.ts';
 import {
   alternatives,
@@ -35,7 +36,7 @@ import type { Beside, Quote, TradeReads } from './store/trades.ts';
 interface TradeScannerParts {
   readonly watch: WatchList;
   readonly reads: TradeReads;
-  readonly log?: { warn(fields: Record<string, unknown>, message: string): void };
+  readonly log?: Pick<Log, 'warn'>;
 }
 
 /** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */

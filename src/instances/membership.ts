@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import { inTime } from '../lib/tasks.ts';
 import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/instances.ts';
 
@@ -29,7 +30,7 @@ interface MembershipOptions {
   store: InstancesStore;
   bootId: string;
   clock: Clock;
-  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  log: Pick<Log, 'info' | 'warn'>;
 }
 
 export interface Membership {

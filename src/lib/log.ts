@@ -1,5 +1,12 @@
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
 
+/** What a part says to the operator. Each asks for the levels that it uses. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
 /** Fields that no log line may hold, in lower case: proofs of payment, credentials, RPC URLs (paths hold keys). */
 const SECRET_KEYS = new Set([
   'payment-signature',

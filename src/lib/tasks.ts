@@ -1,4 +1,5 @@
 import type { Clock } from './clock.ts';
+import type { Log } from './log.ts';
 
 // Tasks that many callers share, waits that end in time, and rounds of upkeep.
 
@@ -120,10 +121,7 @@ interface Rounds {
 }
 
 /** Never runs `work` twice at once. Of failures in a row only the first is logged: a fault may last for hours. */
-export function createRounds(
-  work: () => Promise<unknown> | undefined,
-  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void },
-): Rounds {
+export function createRounds(work: () => Promise<unknown> | undefined, log: Pick<Log, 'info' | 'warn'>): Rounds {
   let running: Promise<void> | null = null;
   let failed = 0;
 

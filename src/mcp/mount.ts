@@ -5,6 +5,7 @@ import { asAppError } from '../http/problems.ts';
 import { rateLimited, rateLimitHeaders } from '../http/rate-limit.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
 import { type ClientWindows, countClient, type MinuteWindows } from '../lib/limits/windows.ts';
+import type { Log } from '../lib/log.ts';
 import { own } from '../lib/untrusted.ts';
 import { closeSignal } from '../payment/gate.ts';
 import { clientGone } from '../payment/run-endpoint.ts';
@@ -45,7 +46,7 @@ const answer: typeof answerMessage = async (...message) =>
 
 export interface McpDeps<S> extends ToolsDeps<S> {
   readonly limits: CallLimits;
-  readonly log: CallLog;
+  readonly log: Log;
 }
 
 /** Mount it outside the rate-limited groups: it counts its calls. The first message makes the tools, a slow step. */
@@ -222,7 +223,7 @@ function readCall(
   address: ToolAddress,
   request: FastifyRequest,
   reply: FastifyReply,
-  log: CallLog,
+  log: Log,
 ): ToolCall {
   const params = own(message, 'params');
   return {
@@ -243,12 +244,6 @@ function readCall(
   };
 }
 
-interface CallLog {
-  info(detail: object, message: string): void;
-  warn(detail: object, message: string): void;
-  error(detail: object, message: string): void;
-}
-
 /** Aborts when the caller leaves, also while the body was read: a caller that left must not be charged. */
 function leaveSignal(reply: FastifyReply): AbortSignal {
   const { raw } = reply;
@@ -259,7 +254,7 @@ function leaveSignal(reply: FastifyReply): AbortSignal {
 async function answerCall(
   tool: string,
   { requestId }: ToolCall,
-  log: CallLog,
+  log: Log,
   run: () => Promise<CallToolResult>,
 ): Promise<CallToolResult> {
   try {

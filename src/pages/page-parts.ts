@@ -4,6 +4,7 @@ import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import type { Outcome } from '../lib/memory.ts';
 import type { NamedChain } from '../lib/service.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';
@@ -40,7 +41,7 @@ export interface PagesDeps<S> {
   readonly catalogue: readonly Endpoint<S>[];
   readonly sources: S;
   readonly clock: Clock;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
   readonly discovery: Pick<Discovery, 'searchPage'>;
   readonly market: Pick<Market, 'all'>;
   readonly facilitator: Pick<Facilitator, 'descriptor'>;

@@ -5,6 +5,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
+import type { Log } from '../lib/log.ts';
 import type { SelfTestRun, SelfTestStore } from '../store/ports/stores.ts';
 import type { StockBuyer, WalletReads } from './buyer.ts';
 
@@ -17,7 +18,7 @@ interface SelfTestOptions {
   readonly store: SelfTestStore;
   readonly catalogue: readonly Endpoint<never>[];
   readonly clock: Clock;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
   /** Whether this process may run it now, where one of several does. By default always. */
   mayRun?(): boolean;
   /** Called with the outcome of each run. Must not throw. */
@@ -105,7 +106,7 @@ interface RunOptions {
   readonly failing: PricedCall;
   readonly timeoutMs: number;
   readonly clock: Clock;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 /** Blocks to wait after the failing call: a settlement that was sent in spite of the failure would be mined by then. */

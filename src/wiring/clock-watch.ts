@@ -1,6 +1,7 @@
 import { headerCall, readHeader, readNewestHeader } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 
 /** Answers take time, and a chain's blocks have whole seconds. */
 const MOST_OFF_MS = 5000;
@@ -14,7 +15,7 @@ interface Parts {
   /** Null for a ledger in a file. */
   readonly ledgerNowMs: (() => Promise<number>) | null;
   readonly clock: Clock;
-  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'info' | 'warn'>;
 }
 
 export interface ClockWatch {

@@ -8,6 +8,7 @@ import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import { type Clock, daysBefore, utcDay } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import type { Log } from '../lib/log.ts';
 import { formatCost, NATIVE_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import { channelsInfo, openChannels } from '../payment/channels/rail.ts';
 import type { Ledger } from '../payment/ledger.ts';
@@ -52,11 +53,7 @@ export interface RailKit {
   transfers: GatewayTransferStore;
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
   clock: Clock;
-  log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+  log: Log;
 }
 
 export interface RailModule {
@@ -290,9 +287,7 @@ const ADVICE =
   'plain rail from a higher price on (EXACT_FROM_USD, EXACT=off), or let buyers pay over channels (CHANNELS=on)';
 
 /** Warns in production, and says how to change it. Never rejects. */
-export async function warnOfLosses(
-  options: LossesOptions & { readonly log: { warn(fields: object, message: string): void } },
-): Promise<void> {
+export async function warnOfLosses(options: LossesOptions & { readonly log: Pick<Log, 'warn'> }): Promise<void> {
   const { config, log } = options;
   if (!config.production) return;
   try {

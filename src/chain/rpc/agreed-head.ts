@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
 import type { Ask } from './failover.ts';
-import type { ChainLog } from './heads.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';
 import type { Trust } from './trust.ts';
 import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
@@ -45,7 +45,7 @@ interface AgreedHeadParts {
   readonly trust: Trust;
   readonly ask: Ask;
   readonly clock: Clock;
-  readonly log: ChainLog;
+  readonly log: Log;
 }
 
 interface Seen {

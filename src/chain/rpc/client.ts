@@ -1,9 +1,9 @@
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { type Agreed, createAgreedHead } from './agreed-head.ts';
 import { type Ask, createAsk } from './failover.ts';
-import type { ChainLog } from './heads.ts';
 import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
 import { chainBusy, createRankQueue, RECHECK_MS } from './queue.ts';
 import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
@@ -44,7 +44,7 @@ export interface ChainClientOptions {
   readonly genesisHash?: `0x${string}` | undefined;
   /** For each provider, from the start of a request to the last byte of its answer. */
   readonly timeoutMs: number;
-  readonly log?: ChainLog;
+  readonly log?: Log;
   readonly clock?: Clock;
   readonly onRequest?: (host: string) => void;
   readonly onContradiction?: (host: string) => void;
@@ -157,7 +157,7 @@ async function askEach(
   return given;
 }
 
-const SILENT: ChainLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** A client that gives this rank to each request that names none. */
 export function ranked(chain: ChainClient, rank: Rank): ChainClient {

@@ -1,9 +1,11 @@
+import type { Log } from '../../lib/log.ts';
+
 // New heads over a websocket. A head is only a hint, so a dead or lying socket costs nothing but time.
 
 interface HeadWatchOptions {
   /** ws:// or wss:// endpoints; the first that works is used. May be empty. */
   readonly urls: readonly string[];
-  readonly log: Pick<ChainLog, 'warn'>;
+  readonly log: Pick<Log, 'warn'>;
   readonly onHead: (number: number) => void;
   readonly idleTimeoutMs?: number;
 }
@@ -82,7 +84,7 @@ function numberOf(text: string): number | null {
 }
 
 /** Lets callers wait for heads. The first opens the socket; it stays open, for opening takes longer than a block. */
-export function createHeads(urls: readonly string[], log: Pick<ChainLog, 'warn'>) {
+export function createHeads(urls: readonly string[], log: Pick<Log, 'warn'>) {
   const listeners = new Set<() => void>();
   let watch: { close(): void } | null = null;
   return {
@@ -101,10 +103,4 @@ export function createHeads(urls: readonly string[], log: Pick<ChainLog, 'warn'>
       watch?.close();
     },
   };
-}
-
-export interface ChainLog {
-  info(fields: Record<string, unknown>, message: string): void;
-  warn(fields: Record<string, unknown>, message: string): void;
-  error(fields: Record<string, unknown>, message: string): void;
 }

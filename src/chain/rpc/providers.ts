@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
-import type { ChainLog } from './heads.ts';
+import type { Log } from '../../lib/log.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall, readAnswers } from './wire.ts';
 
 // The providers of one chain, in the operator's order, those held back last. One must have reported our chain id before
@@ -58,7 +58,7 @@ export function createProviderPool(
   providers: readonly Provider[],
   wanted: ChainIdentity,
   clock: Clock,
-  log: ChainLog,
+  log: Log,
   { isApart = () => false, onRequest = () => {} }: PoolHooks = {},
 ): ProviderPool {
   const entries = providers.map((provider) => newEntry(provider, clock));
@@ -131,7 +131,7 @@ function newEntry(provider: Provider, clock: Clock): PooledProvider {
   };
 }
 
-function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: number, log: ChainLog): void {
+function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: number, log: Log): void {
   // Its allowance says when it may be asked again. A provider at its limit is not failing.
   if (failure.kind === 'rateLimited') return void entry.allowance.refused();
   const { failures, wrongChain } = entry;
@@ -158,7 +158,7 @@ function countFailure(entry: PooledProvider, kind: FailureKind, nowMs: number): 
   return true;
 }
 
-function noteSuccess(entry: PooledProvider, log: ChainLog): void {
+function noteSuccess(entry: PooledProvider, log: Log): void {
   if (entry.failures > 0) log.info({ provider: entry.provider.origin }, 'chain provider answers again');
   Object.assign(entry, { failures: 0, heldBackUntilMs: 0, wrongChain: false });
 }

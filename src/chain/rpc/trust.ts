@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import type { ChainLog } from './heads.ts';
+import type { Log } from '../../lib/log.ts';
 
 // Which providers are believed. Each is, until two statements about one block contradict each other. One that two
 // others contradict is set apart for a day and asked for nothing. Without a third neither counts for a sale, and the
@@ -48,7 +48,7 @@ export interface ProviderNotes {
 
 interface State {
   readonly clock: Clock;
-  readonly log: ChainLog;
+  readonly log: Log;
   held: readonly ProviderNote[];
   /** Notes that were not stored yet. A list of what is stored lacks them. */
   readonly unsaved: Set<ProviderNote>;
@@ -66,7 +66,7 @@ const MOST_OPEN = 20;
 const TEXT_LENGTH = 500;
 
 /** Opens the trust in one chain's providers. `onContradiction` is called whenever two contradict the one of a host. */
-export function createTrust(clock: Clock, log: ChainLog, onContradiction?: (host: string) => void): Trust {
+export function createTrust(clock: Clock, log: Log, onContradiction?: (host: string) => void): Trust {
   const state: State = { clock, log, held: [], unsaved: new Set(), open: new Map(), kept: null };
   return {
     isApart: (host) => state.held.some((note) => note.host === host && note.kind === 'apart' && holds(state, note)),

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { shareOf } from '../../lib/coverage.ts';
+import type { Log } from '../../lib/log.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { openCopiedChain } from './database.ts';
 import {
@@ -27,7 +28,7 @@ interface ChainCopyOptions {
   /** A copy of another chain is refused. */
   readonly chainId: number;
   readonly backfillHours: number;
-  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'info' | 'warn'>;
   readonly lookMs?: number;
 }
 

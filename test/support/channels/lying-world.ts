@@ -1,6 +1,6 @@
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
-import type { ChainLog } from '../../../src/chain/rpc/heads.ts';
 import { RpcError } from '../../../src/chain/rpc/wire.ts';
+import type { Log } from '../../../src/lib/log.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';
 import { createClaims } from '../../../src/payment/channels/claims.ts';
@@ -27,7 +27,7 @@ export async function openLyingWorld(places: readonly ('honest' | 'liar')[]) {
     places.map((who) => startRpcServer(answersOf(who === 'liar' ? lie : bed.contract))),
   );
   const errors: string[] = [];
-  const log: ChainLog = { info: () => {}, warn: () => {}, error: (_, message) => void errors.push(message) };
+  const log: Log = { info: () => {}, warn: () => {}, error: (_, message) => void errors.push(message) };
   const rpcUrls = servers.map(({ url }) => url);
   const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock: bed.clock, log });
   const reader = createChannelReader(chain);
