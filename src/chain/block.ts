@@ -205,11 +205,8 @@ export function readBlockReceipts(
     if (creation !== null) created.push(creation);
     if (receipt.status === '0x1' && receipt.effectiveGasPrice != null) {
       const gasUsed = countOf(receipt.gasUsed, 'gasUsed');
-      costs.push({
-        kind: kindOf(transaction),
-        gasUsed,
-        effectiveGasPrice: bigintOf(receipt.effectiveGasPrice, 'a price'),
-      });
+      const effectiveGasPrice = bigintOf(receipt.effectiveGasPrice, 'a price');
+      costs.push({ kind: kindOf(transaction), gasUsed, effectiveGasPrice });
     }
     for (const entry of listOf(receipt.logs, 'logs')) {
       const log = readLog(fieldsOf(entry, 'a log'), header, transaction.hash);

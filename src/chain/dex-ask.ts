@@ -50,10 +50,8 @@ export async function askForPools<S extends PoolSource>(
   const questions = sources.flatMap((source) =>
     tokens.flatMap((token) => questionsAbout(source, token, usdc).map((question) => ({ ...question, source }))),
   );
-  const outcomes = await chain.batch(
-    questions.map(({ call }) => call),
-    options,
-  );
+  const calls = questions.map(({ call }) => call);
+  const outcomes = await chain.batch(calls, options);
   return questions.flatMap(({ pool, source }, at) => {
     const outcome = outcomes[at];
     if (outcome !== undefined && 'error' in outcome) return [];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
+import { percentileOf } from '../lib/percentile.ts';
 import { type Header, headerCall, type LinkedHeader, readHeader, readLinkedHeader } from './block.ts';
 import { bigintOf, Contradiction, countOf, fieldsOf, listOf, resultOrRefusal } from './rpc/checked.ts';
 import { type ChainClient, createChainCache } from './rpc/client.ts';
@@ -150,14 +151,14 @@ export function forecastFees(input: OutlookInput): Outlook[] {
     const means = meansOver(input.minutes, minutes);
     if (means.length === 0) return [];
     const blocks = Math.max(Math.round((minutes * 60) / input.blockTimeSeconds), 1);
-    const at = (percent: number) => runRule(input, nearestRank(means, percent), blocks);
+    const at = (percent: number) => runRule(input, percentileOf(means, percent) ?? 0, blocks);
     return [
       { horizonSeconds: minutes * 60, low: at(PERCENTS.low), expected: at(PERCENTS.expected), high: at(PERCENTS.high) },
     ];
   });
 }
 
-/** Means of every run of `length` minutes without a gap, ascending. */
+/** Means of every run of `length` minutes without a gap, ascending: sorting them again is cheap. */
 function meansOver(minutes: readonly (number | null)[], length: number): number[] {
   const means: number[] = [];
   for (let from = 0; from + length <= minutes.length; from++) {
@@ -165,10 +166,6 @@ function meansOver(minutes: readonly (number | null)[], length: number): number[
     if (run.length === length) means.push(run.reduce((sum, use) => sum + use, 0) / length);
   }
   return means.sort((a, b) => a - b);
-}
-
-function nearestRank(ascending: readonly number[], percent: number): number {
-  return ascending[Math.max(Math.ceil((percent / 100) * ascending.length) - 1, 0)] ?? 0;
 }
 
 /** The fee after `blocks` blocks with the same utilisation, the next block's known fee included. */
@@ -231,13 +228,11 @@ export async function readFeeWindow(
   const last = Math.floor(newest / MAX_FEE_SPAN);
   const wanted = Array.from({ length: Math.min(MAX_SPANS, last + 1) }, (_, back) => last - back).reverse();
   const missing = wanted.filter((span) => cache.get(String(span), newest) === undefined);
-  const outcomes = await chain.batch(
-    missing.flatMap((span) => [
-      historyCall(span * MAX_FEE_SPAN, lastOf(span, newest)),
-      headerCall(span * MAX_FEE_SPAN),
-    ]),
-    options,
-  );
+  const callsFor = (span: number) => [
+    historyCall(span * MAX_FEE_SPAN, lastOf(span, newest)),
+    headerCall(span * MAX_FEE_SPAN),
+  ];
+  const outcomes = await chain.batch(missing.flatMap(callsFor), options);
   const fresh = new Map(missing.map((span, at) => [span, toSpan(span, newest, outcomes.slice(2 * at, 2 * at + 2))]));
   const spans = wanted.flatMap((span) => fresh.get(span) ?? cache.get(String(span), newest) ?? []);
   for (const [span, read] of fresh) {
@@ -270,10 +265,8 @@ function toSpan(span: number, newest: number, [history, first]: readonly RpcOutc
 
 function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindow {
   const since = head.at - seconds;
-  const at = Math.max(
-    spans.findLastIndex(({ startAt }) => startAt <= since),
-    0,
-  );
+  const begun = spans.findLastIndex(({ startAt }) => startAt <= since);
+  const at = Math.max(begun, 0);
   const span = spans[at];
   // The head is the chain's first block.
   if (span === undefined) return { fees: [head.baseFee], toBlock: head.number, seconds: 0 };

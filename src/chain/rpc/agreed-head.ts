@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import { createSingleFlight } from '../../lib/tasks.ts';
 import type { Ask } from './failover.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';
 import type { Trust } from './trust.ts';
@@ -81,7 +82,8 @@ export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
   const watched: Watched = { ...parts, hosts, heads: new Map(), ended: new AbortController(), highest: 0 };
   const { signal } = watched.ended;
   const isLone = hosts.size < 2;
-  const round = once(() => askRound(watched));
+  const rounds = createSingleFlight<void>();
+  const round = () => rounds('head', undefined, () => askRound(watched));
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
@@ -108,17 +110,6 @@ export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
       void run();
     },
     stop: () => watched.ended.abort(new Error('the chain client closes')),
-  };
-}
-
-/** Runs a task never twice at once: callers meanwhile share it. */
-function once(task: () => Promise<void>): () => Promise<void> {
-  let running: Promise<void> | null = null;
-  return () => {
-    running ??= task().finally(() => {
-      running = null;
-    });
-    return running;
   };
 }
 

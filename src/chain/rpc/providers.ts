@@ -1,6 +1,7 @@
 import { Pool } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import { orAborted } from '../../lib/tasks.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall, readAnswers } from './wire.ts';
 
 // The providers of one chain, in the operator's order, those held back last. One must have reported our chain id before
@@ -99,7 +100,8 @@ export function createProviderPool(
       return entries.some((entry) => entry.verified);
     },
     async call(entry, calls, signal) {
-      if (!entry.verified) await untilAborted(verify(entry), signal);
+      // Callers share the check: an abort ends one's wait, not the check.
+      if (!entry.verified) await (signal ? orAborted(verify(entry), signal) : verify(entry));
       entry.allowance.spend();
       onRequest(entry.provider.host);
       try {
@@ -211,22 +213,6 @@ function ordered(
 function begunAt(turn: number, entries: PooledProvider[]): PooledProvider[] {
   const start = entries.length === 0 ? 0 : turn % entries.length;
   return start === 0 ? entries : [...entries.slice(start), ...entries.slice(0, start)];
-}
-
-/** Waits for a task that several callers share. The caller's abort ends the wait, not the task. */
-async function untilAborted(task: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (signal === undefined) return task;
-  // After an abort the task may still reject. Without this handler the unhandled rejection would end the process.
-  task.catch(() => undefined);
-  signal.throwIfAborted();
-  const aborted = Promise.withResolvers<never>();
-  const onAbort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', onAbort, { once: true });
-  try {
-    await Promise.race([task, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
 
 export interface Provider {

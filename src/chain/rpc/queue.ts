@@ -19,14 +19,7 @@ type Lines = Readonly<Record<Rank, Set<symbol>>>;
 
 /** Opens the queue of a pool, which needs exactly one. Who does not wait passes those that wait in the same rank. */
 export function createRankQueue(pool: Pick<ProviderPool, 'inOrder'>, clock: Clock): RankQueue {
-  const lines: Lines = {
-    settle: new Set<symbol>(),
-    sale: new Set<symbol>(),
-    collect: new Set<symbol>(),
-    offer: new Set<symbol>(),
-    admit: new Set<symbol>(),
-    free: new Set<symbol>(),
-  };
+  const lines = Object.fromEntries(RANKS.map((rank) => [rank, new Set<symbol>()])) as Lines;
 
   return {
     untilAllowed: async (rank, waitMs, signal) => {

@@ -138,9 +138,8 @@ export async function askOne(
 }
 
 export function oneAHost(entries: readonly PooledProvider[]): PooledProvider[] {
-  const byHost = new Map<string, PooledProvider>();
-  for (const entry of entries) if (!byHost.has(entry.provider.host)) byHost.set(entry.provider.host, entry);
-  return [...byHost.values()];
+  const byHost = Map.groupBy(entries, ({ provider }) => provider.host);
+  return [...byHost.values()].flatMap(([first]) => first ?? []);
 }
 
 function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly Heard[]): boolean {
