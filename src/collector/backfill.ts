@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { headerCall, logsCall, readLinkedHeader, readLogs } from '../chain/block.ts';
 import { feeSpanCalls, readFeeSpan } from '../chain/fees.ts';
-import { askChecked } from '../chain/rpc/checked.ts';
+import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import { type Coverage, missingFrom, type Span } from '../lib/coverage.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { DatabaseFileError } from '../lib/sqlite-file.ts';
-import { type CollectorContext, createSizer, noteRefused } from './context.ts';
+import { askCounted, type CollectorContext, createSizer, noteRefused } from './context.ts';
 import { readLateLabels, readPendingCode } from './labels.ts';
 import { alarm, dedupeLogs, findStale, misfit, prepareScan, prepareSpan, readBlocks } from './spans.ts';
 import { type CoverageKind, HOUR, hourOf } from './store/facts.ts';
@@ -175,9 +175,8 @@ function createWindow(context: CollectorContext): BackfillWindow {
       const block = Math.max(FIRST_BLOCK, head.number - sampleBlocks);
       // When a block this old is pruned, a younger one is used.
       sampleBlocks = Math.ceil(sampleBlocks / 2);
-      const first = await askChecked(fillChain, [headerCall(block)], ([outcome]) => readLinkedHeader(outcome, block), {
-        onRefused: (reason) => noteRefused(context, reason),
-      });
+      const read = ([outcome]: readonly RpcOutcome[]) => readLinkedHeader(outcome, block);
+      const first = await askCounted(context, fillChain, [headerCall(block)], read);
       blockSeconds = head.at > first.at ? (head.at - first.at) / (head.number - first.number) : UNKNOWN_BLOCK_SECONDS;
       return true;
     },
@@ -199,14 +198,10 @@ async function fillFees(context: CollectorContext, missing: Coverage, blocks: nu
   const length = Math.min(context.limits.feeSpan, blocks);
   const spans = newestSpans(missing, length, Math.floor(blocks / length));
   const calls = spans.flatMap(({ from, to }) => feeSpanCalls(from, to));
-  const read = await askChecked(
-    context.fillChain,
-    calls,
-    (outcomes) =>
-      spans.map(({ from, to }, at) =>
-        readFeeSpan(outcomes.slice(at * CALLS_PER_SPAN, (at + 1) * CALLS_PER_SPAN), from, to),
-      ),
-    { onRefused: (reason) => noteRefused(context, reason) },
+  const read = await askCounted(context, context.fillChain, calls, (outcomes) =>
+    spans.map(({ from, to }, at) =>
+      readFeeSpan(outcomes.slice(at * CALLS_PER_SPAN, (at + 1) * CALLS_PER_SPAN), from, to),
+    ),
   );
   for (const [at, span] of spans.entries()) {
     const rows = read[at];
@@ -242,12 +237,8 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
       return hash && bytesToHex(hash);
     },
   };
-  const found =
-    calls.length === 0
-      ? []
-      : await askChecked(fillChain, calls, (outcomes) => outcomes.map((outcome) => readLogs(outcome, known)), {
-          onRefused: (reason) => noteRefused(context, reason),
-        });
+  const read = (outcomes: readonly RpcOutcome[]) => outcomes.map((outcome) => readLogs(outcome, known));
+  const found = calls.length === 0 ? [] : await askCounted(context, fillChain, calls, read);
   if (found.some((logs) => logs === null)) throw new Error(`no provider gives the logs of ${size} blocks at once`);
   const logs = dedupeLogs(found.flatMap((part) => part ?? []));
   const scan = await prepareScan(context, fillChain, { ...span, logs });

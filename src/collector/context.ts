@@ -1,7 +1,8 @@
 import { MAX_LOG_SPAN } from '../chain/block.ts';
 import { MAX_FEE_SPAN } from '../chain/fees.ts';
-import type { RefusalReason } from '../chain/rpc/checked.ts';
+import { askChecked, type RefusalReason } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
+import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { LogScanner } from './scanner.ts';
@@ -54,6 +55,16 @@ export interface CollectorState {
 
 export function noteRefused({ state }: Pick<CollectorContext, 'state'>, reason: RefusalReason): void {
   state.refused.set(reason, (state.refused.get(reason) ?? 0) + 1);
+}
+
+/** Asks for what `read` accepts, and counts each answer that it refuses. */
+export function askCounted<T>(
+  context: Pick<CollectorContext, 'state'>,
+  chain: ChainClient,
+  calls: readonly RpcCall[],
+  read: (outcomes: readonly RpcOutcome[]) => T,
+): Promise<T> {
+  return askChecked(chain, calls, read, { onRefused: (reason) => noteRefused(context, reason) });
 }
 
 /** Describes each contract. `chain` waits for the request budget. */

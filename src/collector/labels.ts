@@ -1,9 +1,9 @@
 import { labelContracts } from '../chain/contracts.ts';
-import { askChecked, Contradiction, dataOf, resultOrRefusal } from '../chain/rpc/checked.ts';
+import { Contradiction, dataOf, resultOrRefusal } from '../chain/rpc/checked.ts';
 import { toQuantity } from '../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';
-import { type CollectorContext, type DescribeCode, noteRefused } from './context.ts';
+import { askCounted, type CollectorContext, type DescribeCode } from './context.ts';
 import type { DeployReads } from './store/deploys.ts';
 import { DeployKinds } from './store/rows.ts';
 
@@ -53,16 +53,13 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
 async function readCodes(context: CollectorContext, addresses: readonly `0x${string}`[]): Promise<`0x${string}`[]> {
   const { next } = context.state;
   const block = next === null ? 'latest' : toQuantity(next - 1);
-  return askChecked(
-    context.fillChain,
-    addresses.map((address) => ({ method: 'eth_getCode', params: [address, block] })),
-    (outcomes) =>
-      outcomes.map((outcome) => {
-        const result = resultOrRefusal(outcome);
-        if (result === undefined) throw new Contradiction('missing', 'gave no code');
-        return dataOf(result, 'code');
-      }),
-    { onRefused: (reason) => noteRefused(context, reason) },
+  const calls = addresses.map((address) => ({ method: 'eth_getCode', params: [address, block] }));
+  return askCounted(context, context.fillChain, calls, (outcomes) =>
+    outcomes.map((outcome) => {
+      const result = resultOrRefusal(outcome);
+      if (result === undefined) throw new Contradiction('missing', 'gave no code');
+      return dataOf(result, 'code');
+    }),
   );
 }
 

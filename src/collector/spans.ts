@@ -17,13 +17,13 @@ import {
   type TransactionCost,
 } from '../chain/block.ts';
 import { baseFeeOf, nextBaseFee } from '../chain/fees.ts';
-import { askChecked, Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
+import { Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
 import { type ChainClient, MAX_BATCH } from '../chain/rpc/client.ts';
 import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
 import { kindOf, receiptCall, type TransactionKind } from '../chain/transaction.ts';
 import type { Span } from '../lib/coverage.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import { type CollectorContext, noteRefused } from './context.ts';
+import { askCounted, type CollectorContext } from './context.ts';
 import type { LogScanner, LogSpan, ScanWrites } from './scanner.ts';
 import type { OperationCost } from './store/costs.ts';
 import type { AccountRow, BlockRow, DeployRow } from './store/rows.ts';
@@ -96,7 +96,7 @@ async function readWithReceipts(
     checkLinks(newest, blocks);
     return { head: newest, blocks, logs: receipts.flatMap(({ logs }) => logs) };
   };
-  return askChecked(chain, calls, read, { onRefused: (reason) => noteRefused(context, reason) });
+  return askCounted(context, chain, calls, read);
 }
 
 function firstTopicsOf(scanners: readonly LogScanner[]): ReadonlySet<string> {
@@ -109,32 +109,27 @@ async function readWithLogs(context: CollectorContext, chain: ChainClient, wante
   const head = headCalls(wanted);
   const filters = span === null ? [] : context.scanners.flatMap((scanner) => scanner.filters());
   const logCalls = span === null ? [] : filters.map((filter) => logsCall(filter, span.from, span.to));
-  const onRefused = { onRefused: (reason: Contradiction['reason']) => noteRefused(context, reason) };
-  const answer = await askChecked(
-    chain,
-    [...head, ...numbers.map(fullBlockCall), ...logCalls],
-    (outcomes) => {
-      const newest = readHead(wanted, outcomes[0]);
-      const rest = outcomes.slice(head.length);
-      const blocks = numbers.map((number, at) => ({ block: readFullBlock(rest[at], number), created: [], costs: [] }));
-      const known = knownBlocks(blocks);
-      const logs = logCalls.map((_, at) => readLogs(rest[numbers.length + at], known));
-      const all = logs.every((found) => found !== null) ? dedupeLogs(logs.flat()) : null;
-      checkLinks(newest, blocks);
-      return { head: newest, blocks, logs: all };
-    },
-    onRefused,
-  );
+  const calls = [...head, ...numbers.map(fullBlockCall), ...logCalls];
+  const answer = await askCounted(context, chain, calls, (outcomes) => {
+    const newest = readHead(wanted, outcomes[0]);
+    const rest = outcomes.slice(head.length);
+    const blocks = numbers.map((number, at) => ({ block: readFullBlock(rest[at], number), created: [], costs: [] }));
+    const known = knownBlocks(blocks);
+    const logs = logCalls.map((_, at) => readLogs(rest[numbers.length + at], known));
+    const all = logs.every((found) => found !== null) ? dedupeLogs(logs.flat()) : null;
+    checkLinks(newest, blocks);
+    return { head: newest, blocks, logs: all };
+  });
   const creating = answer.blocks.flatMap(({ block }) =>
     block.transactions.filter(({ to }) => to === null).map((transaction) => ({ transaction, header: block.header })),
   );
   const created: Creation[] = [];
   for (let at = 0; at < creating.length; at += MAX_BATCH) {
     const part = creating.slice(at, at + MAX_BATCH);
-    const calls = part.map(({ transaction }) => receiptCall(transaction.hash));
+    const receipts = part.map(({ transaction }) => receiptCall(transaction.hash));
     const read = (outcomes: readonly RpcOutcome[]) =>
       part.map(({ header, transaction }, index) => readReceiptCreation(outcomes[index], header, transaction));
-    created.push(...(await askChecked(chain, calls, read, onRefused)).filter((creation) => creation !== null));
+    created.push(...(await askCounted(context, chain, receipts, read)).filter((creation) => creation !== null));
   }
   const byTransaction = new Map(created.map((creation) => [creation.transactionHash, creation]));
   const blocks = answer.blocks.map(({ block }) => ({
@@ -361,12 +356,9 @@ async function readHeaders(
   numbers: readonly number[],
 ): Promise<ReadonlyMap<number, LinkedHeader>> {
   if (numbers.length === 0) return new Map();
-  return askChecked(
-    chain,
-    numbers.map(headerCall),
-    (outcomes) => new Map(numbers.map((number, at) => [number, readLinkedHeader(outcomes[at], number)])),
-    { onRefused: (reason) => noteRefused(context, reason) },
-  );
+  const read = (outcomes: readonly RpcOutcome[]) =>
+    new Map(numbers.map((number, at) => [number, readLinkedHeader(outcomes[at], number)]));
+  return askCounted(context, chain, numbers.map(headerCall), read);
 }
 
 /** Logs an alarm and counts it: on Arc, whose finality is deterministic, the node or the chain is at fault. */
