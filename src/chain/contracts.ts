@@ -110,7 +110,7 @@ async function askBeacon(chain: ChainClient, beacon: Hex, block: number, options
 }
 
 /** A contract and its code, both in lower case. The code is null when it was read before and is no minimal proxy's. */
-interface ContractCode {
+export interface ContractCode {
   readonly address: `0x${string}`;
   readonly code: `0x${string}` | null;
 }

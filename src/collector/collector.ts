@@ -28,6 +28,8 @@ import {
   createChainLookups,
   keptUntilWritten,
   readCollected,
+  type StoredHead,
+  type StoredIdentity,
 } from './store/facts.ts';
 import { type ChainWrites, createChainWrites, type StoredCoverage } from './store/writes.ts';
 
@@ -61,7 +63,8 @@ export function createCollector(options: CollectorOptions): Collector {
   const follow = createFollow(context);
   const backfill = createBackfill(context);
   const progress = createProgress(context, backfill);
-  const storedStatus = createStoredStatus(context);
+  // Every answer from collected data states the status, so its stored part is read once between two writes.
+  const stored = keptUntilWritten(writes.version, () => readStored(context));
   let headPause = new AbortController();
   let loops: Promise<void>[] = [];
   let heads: { close(): void } | null = null;
@@ -74,8 +77,7 @@ export function createCollector(options: CollectorOptions): Collector {
     await clock.sleep(ms, signal).catch(() => undefined);
   }
 
-  const run = (loop: Loop, step: () => Promise<number>) =>
-    runLoop(context, { loop, step, pause: (ms) => pause(loop, ms) });
+  const run = (loop: Loop, step: () => Promise<number>) => runLoop(context, loop, step, (ms) => pause(loop, ms));
 
   async function pollHead(): Promise<number> {
     if (!identified) await checkIdentity();
@@ -98,7 +100,7 @@ export function createCollector(options: CollectorOptions): Collector {
   }
 
   return {
-    status: () => readStatus(context, storedStatus(), progress),
+    status: () => readStatus(context, stored(), progress),
     start() {
       loops = [run('head', pollHead), run('background', fillPast)];
       heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
@@ -114,18 +116,17 @@ export function createCollector(options: CollectorOptions): Collector {
 
 type Loop = 'head' | 'background';
 
-interface LoopParts {
-  readonly loop: Loop;
-  readonly step: () => Promise<number>;
-  readonly pause: (ms: number) => Promise<void>;
-}
-
 /** Back-off of a loop: doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 15_000;
 
 /** Runs a step again and again. The first of consecutive failures is logged. They lengthen pauses and end nothing. */
-async function runLoop({ log, signal, state }: CollectorContext, { loop, step, pause }: LoopParts): Promise<void> {
+async function runLoop(
+  { log, signal, state }: CollectorContext,
+  loop: Loop,
+  step: () => Promise<number>,
+  pause: (ms: number) => Promise<void>,
+): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
     let waitMs: number;
@@ -180,10 +181,7 @@ function createContext(options: CollectorOptions, signal: AbortSignal): Collecto
   };
 }
 
-function createState(
-  head: { number: number; hash: `0x${string}`; at: number; advancedMs: number } | null,
-  writes: ChainWrites,
-): CollectorState {
+function createState(head: StoredHead | null, writes: ChainWrites): CollectorState {
   const top = writes.coverage().full.at(-1);
   return {
     head: head && { number: head.number, hash: head.hash, at: head.at },
@@ -269,12 +267,6 @@ export function withinBudget(
   };
 }
 
-/** The chain that the database was filled from. `hash` is null when no provider had the genesis block. */
-interface StoredIdentity {
-  readonly chainId: number;
-  readonly hash: string | null;
-}
-
 /** Rounds in which all providers must differ before the database is emptied: rolled-up hours cannot be read again. */
 const ROUNDS = 3;
 
@@ -321,7 +313,7 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
   }
 
   return async () => {
-    const known = JSON.parse(facts.get('identity') ?? 'null') as StoredIdentity | null;
+    const known = facts.identity();
     const foreign = known !== null && (known.chainId !== headChain.chainId || rounds >= ROUNDS);
     if (foreign) startAnew();
     const stored = foreign ? null : known;
@@ -332,23 +324,13 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
   };
 }
 
-interface Progress {
-  read(coverage: StoredCoverage): CollectorStatus['backfill'];
-  note(): void;
-}
-
-interface Sample {
-  readonly ms: number;
-  readonly missing: number;
-}
-
 /** The rate is measured over this time, so that one slow request does not change the remaining time much. */
 const RATE_OVER_MS = 60_000;
 const LOG_EVERY_MS = 5000;
 
-function createProgress(context: CollectorContext, backfill: Backfill): Progress {
+function createProgress(context: CollectorContext, backfill: Backfill) {
   const { clock, log, writes, scanners } = context;
-  let samples: Sample[] = [];
+  let samples: { readonly ms: number; readonly missing: number }[] = [];
   let loggedMs = clock.nowMs();
   let isLogged = false;
 
@@ -379,7 +361,7 @@ function createProgress(context: CollectorContext, backfill: Backfill): Progress
 
   return {
     read,
-    note() {
+    note(): void {
       const nowMs = clock.nowMs();
       const coverage = writes.coverage();
       const missing = missingBlocks(coverage);
@@ -397,27 +379,18 @@ function createProgress(context: CollectorContext, backfill: Backfill): Progress
   };
 }
 
-interface StoredStatus {
-  readonly coverage: StoredCoverage;
-  readonly position: ReturnType<typeof readCollected>;
-}
-
-/** Every answer from collected data states the status, so its stored part is read once between two writes. */
-function createStoredStatus(context: CollectorContext): () => StoredStatus {
-  const { writes } = context;
-  return keptUntilWritten(writes.version, () => {
-    const coverage = writes.coverage();
-    return { coverage, position: readCollected(context, coverage.full) };
-  });
+function readStored(context: CollectorContext) {
+  const coverage = context.writes.coverage();
+  return { coverage, ...readCollected(context, coverage.full) };
 }
 
 function readStatus(
   { state, writes }: CollectorContext,
-  { coverage, position }: StoredStatus,
-  progress: Progress,
+  { coverage, ...stored }: ReturnType<typeof readStored>,
+  progress: ReturnType<typeof createProgress>,
 ): CollectorStatus {
   return {
-    ...position,
+    ...stored,
     head: state.head,
     headAdvancedMs: state.headAdvancedMs,
     headCheckedMs: state.headCheckedMs,

@@ -1,4 +1,5 @@
 import { MAX_LOG_SPAN } from '../chain/block.ts';
+import type { ContractCode } from '../chain/contracts.ts';
 import { MAX_FEE_SPAN } from '../chain/fees.ts';
 import { askChecked, type RefusalReason } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
@@ -6,7 +7,7 @@ import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { LogScanner } from './scanner.ts';
-import type { ChainFacts, ChainLookups } from './store/facts.ts';
+import type { ChainFacts, ChainLookups, SeenHead } from './store/facts.ts';
 import type { ChainWrites } from './store/writes.ts';
 
 // What the collector's loops share: their clients, their limits and their state.
@@ -26,13 +27,6 @@ export interface CollectorContext {
   readonly headChain: ChainClient;
   readonly fillChain: ChainClient;
   readonly state: CollectorState;
-}
-
-export interface SeenHead {
-  readonly number: number;
-  readonly hash: `0x${string}`;
-  /** Unix seconds. */
-  readonly at: number;
 }
 
 /** What is not in the database. The head loop writes `head`, `next` and the times; both loops write the counters. */
@@ -75,9 +69,7 @@ export type DescribeCode = (
 ) => Promise<readonly DescribedCode[]>;
 
 /** A contract whose code was read, just now or earlier (null). */
-interface DeployedCode {
-  readonly address: `0x${string}`;
-  readonly code: `0x${string}` | null;
+interface DeployedCode extends ContractCode {
   /** keccak-256. */
   readonly codeHash: `0x${string}`;
 }

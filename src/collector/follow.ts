@@ -1,5 +1,6 @@
-import { type CollectorContext, createSizer, noteRefused, type SeenHead } from './context.ts';
+import { type CollectorContext, createSizer, noteRefused } from './context.ts';
 import { alarm, type BlocksRead, findStale, isStoredAs, prepareSpan, readBlocks } from './spans.ts';
+import type { SeenHead } from './store/facts.ts';
 
 /** After so long without a good answer a lower head is accepted, because the chain itself may have gone back. */
 const LOWER_HEAD_MS = 10_000;

@@ -33,15 +33,11 @@ const KEEP_MS = 24 * 3_600_000;
 /** One request an endpoint and round. The first, and each after a failure but a limit, asks for the chain id too. */
 export function createProbe(options: ProbeOptions): RpcProbe {
   const { clock, writes, intervalMs, log } = options;
-  const names = nameEndpoints(options.rpcUrls);
-  const endpoints = options.rpcUrls.map((url, at) =>
-    createEndpoint({
-      name: names[at]?.name ?? '',
-      provider: createProvider(url, options.timeoutMs),
-      chainId: options.chainId,
-      allowance: options.allowances[at],
-    }),
-  );
+  const names = nameEndpoints(options.rpcUrls).map(({ name }) => name);
+  const endpoints = options.rpcUrls.map((url, at) => {
+    const provider = createProvider(url, options.timeoutMs);
+    return createEndpoint(names[at] ?? '', provider, options.chainId, options.allowances[at]);
+  });
   const ended = new AbortController();
   let running: Promise<void> = Promise.resolve();
 
@@ -93,14 +89,7 @@ export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
   });
 }
 
-interface EndpointParts {
-  readonly name: string;
-  readonly provider: Provider;
-  readonly chainId: number;
-  readonly allowance: Allowance | undefined;
-}
-
-function createEndpoint({ name, provider, chainId, allowance }: EndpointParts) {
+function createEndpoint(name: string, provider: Provider, chainId: number, allowance: Allowance | undefined) {
   let isOurChain = false;
 
   async function askHead(signal: AbortSignal): Promise<number> {

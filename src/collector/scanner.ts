@@ -1,6 +1,7 @@
 import type { BlockLog, LogQuery } from '../chain/block.ts';
-import type { PoolKind } from '../chain/dex.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
+import type { WatchConfig } from '../config/chain.ts';
+import type { Span } from '../lib/coverage.ts';
 import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from './store/rows.ts';
 
 /**
@@ -15,24 +16,19 @@ import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from './store/
 export interface LogScanner {
   /** What the scanner looks for (tokens, contracts). When it changes between starts, old blocks are scanned again. */
   readonly key: string;
-  /** Read again before each span. The first topics must not change. Return few: each is one call of a batch. */
-  filters(): readonly LogFilter[];
+  /**
+   * Read again before each span. Return few: each is one call of a batch. The first topics, at most 8, must not change.
+   * Empty `addresses` mean any emitter, for rare events only.
+   */
+  filters(): readonly LogQuery[];
   /** Runs before each span's transaction, and may read the chain. When it throws, the span is read again. */
   prepare?(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
   scan(span: LogSpan): ScanWrites;
 }
 
-/** An event of a contract. Its time is interpolated (a second or two off) when the block has not been read yet. */
-export type ScanLog = BlockLog;
-
-/** Empty `addresses` mean any emitter, for rare events only. The first topic is required: at most 8 alternatives. */
-export type LogFilter = LogQuery;
-
-/** Blocks `from` to `to`, both included, and their logs in the chain's order. */
-export interface LogSpan {
-  readonly from: number;
-  readonly to: number;
-  readonly logs: readonly ScanLog[];
+/** Blocks and their logs in the chain's order. Of a block that was not read yet, the time is a second or two off. */
+export interface LogSpan extends Span {
+  readonly logs: readonly BlockLog[];
 }
 
 export interface ScanWrites {
@@ -47,21 +43,8 @@ export interface ScanWrites {
 }
 
 /** What the collector looks for in the chain's logs; addresses in lower case. */
-export interface WatchList {
-  /** Tokens whose trades against USDC are collected. */
-  readonly tokens: readonly { readonly symbol: string; readonly address: `0x${string}` }[];
-  /** Contracts whose pools count: factories, and v4's pool managers. */
-  readonly venues: readonly { readonly kind: PoolKind; readonly address: `0x${string}`; readonly name: string }[];
+export interface WatchList extends WatchConfig {
   readonly usdc: `0x${string}`;
-  readonly projectToken: `0x${string}` | null;
-  /** The account whose USDC transfers are the project's payouts. */
-  readonly distributor: `0x${string}` | null;
-  /** Addresses that burn the project tokens sent to them. */
-  readonly burnAddresses: readonly `0x${string}`[];
-  /** Smaller trades do not count towards prices; in 10^-9 USDC. */
-  readonly dustE9: bigint;
-  /** Trades further than this from the running median do not count towards prices; in percent. */
-  readonly outlierPercent: number;
 }
 
 /** Arc's nodes refuse more alternatives of the first topic (-32012, measured). Every position is kept to the limit. */

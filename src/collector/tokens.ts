@@ -1,7 +1,8 @@
 import { TRANSFER_TOPIC } from '../chain/abi.ts';
+import type { BlockLog, LogQuery } from '../chain/block.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers, NATIVE_PER_UNIT, type Transfer } from '../chain/erc20.ts';
 import { hexToBytes } from '../lib/hex.ts';
-import { alternatives, type LogFilter, type LogScanner, type ScanLog, toTopic, type WatchList } from './scanner.ts';
+import { alternatives, type LogScanner, toTopic, type WatchList } from './scanner.ts';
 import type { TokenAccountRow, TokenEventRow } from './store/rows.ts';
 
 // What transfers tell of the watched tokens: who holds them, and the project token's burns and payouts.
@@ -15,8 +16,8 @@ const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000';
 /** The accounts that transfers move watched tokens to or from. Not USDC's: nearly every transaction on Arc has one. */
 export function createTokenAccountScanner({ tokens, usdc }: Pick<WatchList, 'tokens' | 'usdc'>): LogScanner {
   const watched = new Set(tokens.map(({ address }) => address).filter((address) => address !== usdc));
-  const filters: LogFilter[] = watched.size === 0 ? [] : [{ addresses: [...watched], topics: [[TRANSFER_TOPIC]] }];
-  const rowsOf = (log: ScanLog): TokenAccountRow[] =>
+  const filters: LogQuery[] = watched.size === 0 ? [] : [{ addresses: [...watched], topics: [[TRANSFER_TOPIC]] }];
+  const rowsOf = (log: BlockLog): TokenAccountRow[] =>
     decodeTransfers([{ ...log, topics: [...log.topics] }], usdc).flatMap(({ token, from, to, amount }) =>
       [from, to]
         .filter((account) => amount > 0n && account !== ZERO_ADDRESS)
@@ -32,7 +33,7 @@ export function createTokenAccountScanner({ tokens, usdc }: Pick<WatchList, 'tok
 /** The project token's burns (a mint to a burn address is none) and the distributor's payouts, in USDC's base units. */
 export function createTokenEventScanner(watch: WatchList): LogScanner {
   const { projectToken, distributor, burnAddresses, usdc } = watch;
-  const filters: LogFilter[] = [];
+  const filters: LogQuery[] = [];
   if (projectToken) {
     const graves = alternatives(burnAddresses.map(toTopic));
     filters.push({ addresses: [projectToken], topics: [TRANSFER_TOPIC, null, graves] });
@@ -52,7 +53,7 @@ export function createTokenEventScanner(watch: WatchList): LogScanner {
   };
 }
 
-function readTransaction(logs: readonly ScanLog[], watch: WatchList): TokenEventRow[] {
+function readTransaction(logs: readonly BlockLog[], watch: WatchList): TokenEventRow[] {
   const { projectToken, distributor, burnAddresses, usdc } = watch;
   const [first] = logs;
   if (!first) return [];

@@ -1,4 +1,4 @@
-import { readBlockNumber } from '../chain/block.ts';
+import { type BlockLog, type LogQuery, readBlockNumber } from '../chain/block.ts';
 import {
   CREATION_TOPIC,
   type CreatedPool,
@@ -18,16 +18,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { Log } from '../lib/log.ts';
 import { NATIVE_DECIMALS } from '../lib/units.ts';
-import {
-  alternatives,
-  inParts,
-  type LogFilter,
-  type LogScanner,
-  type LogSpan,
-  type ScanLog,
-  toTopic,
-  type WatchList,
-} from './scanner.ts';
+import { alternatives, inParts, type LogScanner, type LogSpan, toTopic, type WatchList } from './scanner.ts';
 import type { PoolRow, TradeRow } from './store/rows.ts';
 import type { Beside, Quote, TradeReads } from './store/trades.ts';
 
@@ -64,7 +55,7 @@ function keyOf({ tokens, venues, usdc, dustE9, outlierPercent }: WatchList): str
 }
 
 /** The trade that a log reports, if any. `before` is the log before it among those that the scanner asks for. */
-function readTrade(entry: ScanLog, before: ScanLog | undefined, book: PoolBook): TradeRow | null {
+function readTrade(entry: BlockLog, before: BlockLog | undefined, book: PoolBook): TradeRow | null {
   const pool = book.poolOf(entry);
   const deltas = pool && decodeSwap(pool.kind, entry);
   const trade = deltas && toTrade(deltas, pool);
@@ -103,16 +94,11 @@ function filterByToken(
   for (const own of byToken.values()) {
     const [first, last] = [own[0], own.at(-1)];
     if (!first || !last) continue;
-    const beside = (row: TradeRow, block: number): Beside => ({
-      token: row.token,
-      block,
-      at: row.at,
-      limit: NEIGHBOURS,
-    });
+    const beside = ({ token, at }: TradeRow, block: number): Beside => ({ token, block, at, limit: NEIGHBOURS });
     const candidates = own.map(({ baseE9, usdcE9, transactionHash }) => ({
       price: Number(usdcE9) / Number(baseE9),
       usdcE9,
-      transactionHash: `0x${Buffer.from(transactionHash).toString('hex')}`,
+      transactionHash: bytesToHex(transactionHash),
     }));
     const found = filterTrades(candidates, reads.before(beside(first, from)), reads.after(beside(last, to)), watch);
     for (const [at, row] of own.entries()) verdicts.set(row, found[at] ?? null);
@@ -126,11 +112,6 @@ export interface Candidate extends Quote {
 
 type Verdict = 'dust' | 'outlier' | null;
 
-interface FilterRules {
-  readonly dustE9: bigint;
-  readonly outlierPercent: number;
-}
-
 /**
  * Filters one token's trades of a span, in the chain's order. `before` and `after` are stored ones, nearest first:
  * 1. a trade of less USDC than the limit is dust;
@@ -143,7 +124,7 @@ export function filterTrades(
   trades: readonly Candidate[],
   before: readonly Quote[],
   after: readonly Quote[],
-  rules: FilterRules,
+  rules: Pick<WatchList, 'dustE9' | 'outlierPercent'>,
 ): Verdict[] {
   const counted = trades.filter(({ usdcE9 }) => usdcE9 >= rules.dustE9);
   const line: readonly Quote[] = [...before.toReversed(), ...counted, ...after];
@@ -188,13 +169,13 @@ interface KnownPool extends PoolSides {
 }
 
 interface PoolBook {
-  filters(): LogFilter[];
+  filters(): LogQuery[];
   /** Reads decimals and the venues' pools, once. Throws when the chain does not answer; the next call tries again. */
   prepare(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
   /** Adds the pools that the logs announce. Gives those that the database lacks, and the first block without them. */
   learn(span: LogSpan): { pools: PoolRow[]; rescanFrom?: number };
   /** The pool of an event, by its emitter (v4: and pool id); undefined when it is no known pool. */
-  poolOf(log: ScanLog): KnownPool | undefined;
+  poolOf(log: BlockLog): KnownPool | undefined;
 }
 
 /** Most v4 pools of one token. Anyone can create any number, and each takes one of a filter's eight places. */
@@ -265,9 +246,8 @@ async function readDecimals(chain: ChainClient, watch: WatchList, signal: AbortS
   const addresses = [watch.usdc, ...watch.tokens.map(({ address }) => address)];
   const block = await readBlockNumber(chain, { signal });
   const tokens = await readTokens(chain, addresses, block, { signal });
-  return new Map(
-    tokens.flatMap((token) => (token?.decimals == null ? [] : [[token.address, token.decimals] as const])),
-  );
+  const known = tokens.flatMap((token) => (token?.decimals == null ? [] : [[token.address, token.decimals] as const]));
+  return new Map(known);
 }
 
 function warnOfUnread({ tokens }: WatchList, read: Decimals, warn: (message: string) => void): void {
@@ -277,7 +257,7 @@ function warnOfUnread({ tokens }: WatchList, read: Decimals, warn: (message: str
   }
 }
 
-function createdIn(logs: readonly ScanLog[], watch: WatchList, decimals: Decimals): PoolRow[] {
+function createdIn(logs: readonly BlockLog[], watch: WatchList, decimals: Decimals): PoolRow[] {
   return logs.flatMap((log) => {
     const venue = watch.venues.find(({ address }) => address === log.address);
     const pool = venue && decodeCreation(venue.kind, log);
@@ -310,12 +290,12 @@ function fromRow({ id, emitter, token, kind, tokenFirst, tokenDecimals, usdcDeci
 }
 
 /** Both tokens are indexed: topics two and three, in v4 after the id. */
-function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
+function creationFilters({ venues, tokens, usdc }: WatchList): LogQuery[] {
   const sides = [usdc, ...tokens.map(({ address }) => address)];
   const topics = (addresses: readonly string[]) => alternatives(addresses.map(toTopic));
   const factories = venues.filter(({ kind }) => kind !== 'v4');
   const managers = venues.filter(({ kind }) => kind === 'v4');
-  const filters: LogFilter[] = [];
+  const filters: LogQuery[] = [];
   if (factories.length > 0) {
     const created = [...new Set(factories.map(({ kind }) => CREATION_TOPIC[kind]))];
     filters.push({
@@ -334,8 +314,8 @@ function creationFilters({ venues, tokens, usdc }: WatchList): LogFilter[] {
 }
 
 /** Swaps and v2's reserves before each. v4's name the pool id. A kind without a pool names USDC, which never swaps. */
-function swapFilters(pools: readonly KnownPool[], { venues, usdc }: WatchList): LogFilter[] {
-  const filters: LogFilter[] = [];
+function swapFilters(pools: readonly KnownPool[], { venues, usdc }: WatchList): LogQuery[] {
+  const filters: LogQuery[] = [];
   const kinds = new Set(venues.map(({ kind }) => kind));
   const swaps = [...kinds].filter((kind) => kind !== 'v4').map((kind) => SWAP_TOPIC[kind]);
   const topics = [...new Set([...swaps, ...(kinds.has('v2') ? [SYNC_TOPIC] : [])])];

@@ -193,12 +193,14 @@ export function assembleWatch(env: Read<typeof watchEnvironment>, network: strin
   const project = projectToken === undefined ? null : lowerAddress(projectToken);
   const isListed = tokens.some(({ address }) => address === project);
   return {
+    /** Tokens whose trades against USDC are collected. */
     tokens: project === null || isListed ? tokens : [...tokens, { symbol: env.PROJECT_TOKEN_SYMBOL, address: project }],
     venues: env.DEX_VENUES ?? venueList.parse(preset?.venues ?? ''),
     /** Null without one. It is among `tokens` too. */
     projectToken: project,
     /** The account whose USDC transfers are the project's payouts. */
     distributor: env.DISTRIBUTOR_ADDRESS ? lowerAddress(env.DISTRIBUTOR_ADDRESS) : null,
+    /** Addresses that burn the project tokens sent to them. */
     burnAddresses: env.BURN_ADDRESSES,
     /** Smaller trades do not count towards prices; in 10^-9 USDC. */
     dustE9: env.TRADE_DUST_USDC,

@@ -1,7 +1,7 @@
 import type { Span } from '../../lib/coverage.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import { createChainFacts, HOUR, hourOf } from './facts.ts';
+import { type BlockPlace, createChainFacts, HOUR, hourOf } from './facts.ts';
 import type { AccountRow, TokenAccountRow } from './rows.ts';
 
 // The accounts that were seen, by hour and by token. Above a bound one row (`OTHERS`) stands for all further accounts.
@@ -103,11 +103,6 @@ function createRoom(db: Sqlite, sql: string, limit: number) {
 
 type Hex = `0x${string}`;
 
-interface BlockPlace {
-  readonly block: number;
-  readonly at: number;
-}
-
 /** An unbroken span of blocks that were searched. */
 interface SearchedSpan {
   readonly since: BlockPlace;
@@ -143,20 +138,16 @@ const SEEN = `SELECT min(first_block), max(last_block) FROM account_hours
 
 export function createAccountReads(db: Sqlite): AccountReads {
   const seen = db.prepare(SEEN).raw();
-  const atOf = db.prepare('SELECT at FROM blocks WHERE number = ?').pluck();
   const counted = db.prepare('SELECT count(*) FROM token_accounts WHERE token = ? AND account <> ?').pluck();
   const moved = db.prepare(
     'SELECT last_block AS block, last_at AS at FROM token_accounts WHERE token = ? AND account = ?',
   );
   const facts = createChainFacts(db);
+  const { placeOf } = facts;
 
-  const placeOf = (block: number | null): BlockPlace | null => {
-    const at = block === null ? undefined : (atOf.get(block) as number | undefined);
-    return block === null || at === undefined ? null : { block, at };
-  };
   const searched = (kind: 'accounts' | 'logs'): SearchedSpan | null => {
     const span = facts.coverage(kind).at(-1);
-    const [since, until] = [placeOf(span?.from ?? null), placeOf(span?.to ?? null)];
+    const [since, until] = [placeOf(span?.from), placeOf(span?.to)];
     return since && until && { since, until };
   };
   const movedBy = (token: Hex, account: Uint8Array) => moved.get(hexToBytes(token), account) as BlockPlace | undefined;

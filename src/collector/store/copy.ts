@@ -74,7 +74,7 @@ export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK
     try {
       // It is unknown which of the two is open.
       if (markOf(file) !== mark) throw new Replaced(`${file} is being replaced`);
-      const copied = readCopiedChainId(db);
+      const copied = createChainFacts(db).identity()?.chainId ?? null;
       if (copied !== null && copied !== chainId) throw new Error(`${file} is of chain ${copied}, not ${chainId}`);
       const status = readCopiedStatus(db, version, backfillHours);
       return { mark, db, reads: createChainReads(db), steps: createFeeSteps(db), status };
@@ -153,10 +153,4 @@ function readCopiedStatus(db: Sqlite, version: number, backfillHours: number): C
     },
     version,
   };
-}
-
-/** Null when its collector had not read it yet. */
-function readCopiedChainId(db: Sqlite): number | null {
-  const facts = createChainFacts(db);
-  return (JSON.parse(facts.get('identity') ?? 'null') as { chainId: number } | null)?.chainId ?? null;
 }

@@ -1,6 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import { createChainFacts } from './facts.ts';
+import { type BlockPlace, createChainFacts } from './facts.ts';
 
 // Reads of the contracts that transactions created: pages of them, one by its address, those of the same code.
 
@@ -48,7 +48,7 @@ export interface DeployReads {
   creationOf(address: `0x${string}`): ContractCreation | null;
   countWithCode(codeHash: `0x${string}`): number;
   /** The first block from which on every block was read; null before it. */
-  deploysSince(): { readonly block: number; readonly at: number } | null;
+  deploysSince(): BlockPlace | null;
   /** The oldest stored contract with this code, other than `except`; null when there is none. */
   withCode(codeHash: Uint8Array, except: `0x${string}`): `0x${string}` | null;
 }
@@ -74,7 +74,6 @@ export function createDeployReads(db: Sqlite): DeployReads {
     .prepare('SELECT address FROM deploys WHERE code_hash = ? AND address <> ? ORDER BY block LIMIT 1')
     .pluck();
   const alike = db.prepare('SELECT count(*) FROM deploys WHERE code_hash = ?').pluck();
-  const timeOf = db.prepare('SELECT at FROM blocks WHERE number = ?').pluck();
   const facts = createChainFacts(db);
   return {
     withCode(codeHash, except) {
@@ -104,11 +103,7 @@ export function createDeployReads(db: Sqlite): DeployReads {
       return { ...row, deployer: bytesToHex(row.deployer), transaction: bytesToHex(row.transaction) };
     },
     countWithCode: (codeHash) => alike.get(hexToBytes(codeHash)) as number,
-    deploysSince() {
-      const block = facts.coverage('full').at(-1)?.from;
-      const at = block === undefined ? undefined : (timeOf.get(block) as number | undefined);
-      return block === undefined || at === undefined ? null : { block, at };
-    },
+    deploysSince: () => facts.placeOf(facts.coverage('full').at(-1)?.from),
   };
 }
 

@@ -17,12 +17,28 @@ export type CoverageKind = 'full' | 'fees' | 'logs';
 /** `accounts` are kept of blocks that were read whole; earlier versions kept none. */
 type StoredKind = CoverageKind | 'accounts';
 
-/** The newest block that a provider reported, and when the head was seen to advance (Unix milliseconds). */
-export interface StoredHead {
+/** The newest block that a provider reported; `at` in Unix seconds. */
+export interface SeenHead {
   readonly number: number;
   readonly hash: `0x${string}`;
   readonly at: number;
+}
+
+export interface StoredHead extends SeenHead {
+  /** When the head was seen to advance, in Unix milliseconds. */
   readonly advancedMs: number;
+}
+
+/** The chain that the database was filled from. `hash` is null when no provider had the genesis block. */
+export interface StoredIdentity {
+  readonly chainId: number;
+  readonly hash: string | null;
+}
+
+/** A stored block; `at` in Unix seconds. */
+export interface BlockPlace {
+  readonly block: number;
+  readonly at: number;
 }
 
 export const STORED_KINDS: readonly StoredKind[] = ['full', 'fees', 'logs', 'accounts'];
@@ -35,6 +51,10 @@ export interface ChainFacts {
   coverage(kind: StoredKind): Coverage;
   cover(kind: StoredKind, span: Span): void;
   uncover(kind: StoredKind, span: Span): void;
+  /** Null when no collector has read it yet. */
+  identity(): StoredIdentity | null;
+  /** Null for a block that is not stored. */
+  placeOf(block: number | null | undefined): BlockPlace | null;
   head(): StoredHead | null;
   storeHead(head: StoredHead): void;
   first(): number | null;
@@ -49,6 +69,7 @@ export function createChainFacts(db: Sqlite): ChainFacts {
   const upsert = db.prepare(
     'INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
   );
+  const timeOf = db.prepare('SELECT at FROM blocks WHERE number = ?').pluck();
   const get = (name: string) => (select.get(name) as string | undefined) ?? null;
   const set = (name: string, value: string) => void upsert.run(name, value);
   const readSpans = (kind: StoredKind): Coverage => {
@@ -63,6 +84,11 @@ export function createChainFacts(db: Sqlite): ChainFacts {
     coverage: readSpans,
     cover: (kind, span) => storeSpans(kind, cover(readSpans(kind), span)),
     uncover: (kind, span) => storeSpans(kind, uncover(readSpans(kind), span)),
+    identity: () => JSON.parse(get('identity') ?? 'null') as StoredIdentity | null,
+    placeOf(block) {
+      const at = timeOf.get(block ?? null) as number | undefined;
+      return block == null || at === undefined ? null : { block, at };
+    },
     head: () => JSON.parse(get('head') ?? 'null') as StoredHead | null,
     storeHead: (head) => set('head', JSON.stringify(head)),
     first: () => (get('first') === null ? null : Number(get('first'))),
@@ -138,7 +164,7 @@ export function createChainLookups(db: Sqlite): ChainLookups {
 
 /** The collector's state, current and free to read. Null before it is known; `Ms` is in Unix milliseconds. */
 export interface CollectorStatus {
-  readonly head: { readonly number: number; readonly hash: `0x${string}`; readonly at: number } | null;
+  readonly head: SeenHead | null;
   /** When the head was seen to move to a higher block. Survives restarts. */
   readonly headAdvancedMs: number | null;
   readonly headCheckedMs: number | null;

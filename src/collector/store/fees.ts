@@ -256,16 +256,10 @@ interface HourFrame {
   readonly complete: boolean;
 }
 
-interface Kept<T> {
-  readonly frame: HourFrame;
-  readonly stored: string;
-  readonly value: T;
-}
-
 /** Keeps an hour's value until its rows change, which a past hour's do only while filled: a day has 172,800 rows. */
 function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
   const facts = createChainFacts(db);
-  const kept = new Map<number, Kept<T>>();
+  const kept = new Map<number, { readonly frame: HourFrame; readonly stored: string; readonly value: T }>();
   const before = db.prepare('SELECT number FROM blocks WHERE at < ? ORDER BY at DESC, number DESC LIMIT 1').pluck();
   const after = db.prepare('SELECT number FROM blocks WHERE at >= ? ORDER BY at, number LIMIT 1').pluck();
   const newest = db.prepare('SELECT max(number) FROM blocks').pluck();

@@ -181,7 +181,6 @@ export function createFxReads(db: Sqlite): FxReads {
     venues: prepare(VENUES),
   };
   const facts = createChainFacts(db);
-  const isSearched = createSearched(db, facts);
 
   const pick = (row: unknown): Amounts | null => {
     const [baseE9, usdcE9] = row as [bigint | null, bigint | null];
@@ -204,7 +203,7 @@ export function createFxReads(db: Sqlite): FxReads {
         ...amountsOf(sums),
         low: pick(statements.low.get(...key)),
         high: pick(statements.high.get(...key)),
-        complete: isSearched(window.after),
+        complete: isSearched(facts, window.after),
       };
     },
     tradesBySize(window, boundsE9, referenceRate) {
@@ -241,15 +240,10 @@ function amountsOf([baseBillions, baseRest, usdcBillions, usdcRest]: Sums): Amou
 }
 
 /** Whether the newest unbroken span of searched blocks reaches back to a time, or to the chain's beginning. */
-function createSearched(db: Sqlite, facts: ChainFacts): (after: number) => boolean {
-  const at = db.prepare('SELECT at FROM blocks WHERE number = ?').pluck();
-  return (after) => {
-    const span = facts.coverage('logs').at(-1);
-    if (span === undefined) return false;
-    if (span.from <= 1) return true;
-    const from = at.get(span.from) as number | undefined;
-    return from !== undefined && from <= after;
-  };
+function isSearched(facts: ChainFacts, after: number): boolean {
+  const from = facts.coverage('logs').at(-1)?.from;
+  if (from === undefined) return false;
+  return from <= 1 || (facts.placeOf(from)?.at ?? Number.POSITIVE_INFINITY) <= after;
 }
 
 /** Counted trades of one side in a range of sizes, against the price of their pools right before each. */

@@ -8,8 +8,9 @@ import { type Dex, DISTRIBUTOR } from '../../../dev/dex.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { embeddedEnvironment } from '../../../dev/serve.ts';
 import { createRandom, createSwaps } from '../../../dev/traffic.ts';
+import type { BlockLog } from '../../../src/chain/block.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import type { LogScanner, ScanLog, WatchList } from '../../../src/collector/scanner.ts';
+import type { LogScanner, WatchList } from '../../../src/collector/scanner.ts';
 import { openChainDatabase } from '../../../src/collector/store/database.ts';
 import { createTradeReads } from '../../../src/collector/store/trades.ts';
 import { createChainWrites } from '../../../src/collector/store/writes.ts';
@@ -79,8 +80,8 @@ afterAll(async () => {
 const hexOf = (value: number): Hex => `0x${value.toString(16)}`;
 
 /** The result of eth_getLogs for the scanner's own filters. */
-async function logsFor(scanner: LogScanner, from: number, to: number): Promise<ScanLog[]> {
-  const found = new Map<string, ScanLog>();
+async function logsFor(scanner: LogScanner, from: number, to: number): Promise<BlockLog[]> {
+  const found = new Map<string, BlockLog>();
   for (const { addresses, topics } of scanner.filters()) {
     const filter = { address: addresses, topics, fromBlock: hexOf(from), toBlock: hexOf(to) };
     for (const log of await network.rpc<RawLog[]>('eth_getLogs', [filter])) {

@@ -80,7 +80,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'endpoints/': [
     ...['catalogue/:declarations', 'chain/', 'upstream/', 'collector/store/', 'store/ports/', 'lib/', 'errors.ts'],
   ],
-  'collector/': ['chain/', 'collector/store/', 'lib/'],
+  'collector/': ['chain/', 'collector/store/', 'lib/', ...CONFIG_TYPES],
   'collector/store/': ['lib/', 'errors.ts'],
   'http/': ['lib/', 'errors.ts', 'catalogue/:declarations', ...CONFIG_TYPES],
   'chain/': ['lib/', 'errors.ts', ...CONFIG_TYPES],

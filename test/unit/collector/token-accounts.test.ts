@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
-import type { ScanLog } from '../../../src/collector/scanner.ts';
+import type { BlockLog } from '../../../src/chain/block.ts';
 import { createTokenAccountScanner } from '../../../src/collector/tokens.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 
@@ -11,7 +11,7 @@ const ZERO = repeat('00');
 const watch = (...addresses: Hex[]) => ({ tokens: addresses.map((address) => ({ symbol: 'T', address })), usdc: USDC });
 
 const topic = (address: string): Hex => `0x${address.slice(2).padStart(64, '0')}`;
-const transfer = (block: number, emitter: Hex, from: Hex, to: Hex, amount = 5n): ScanLog => ({
+const transfer = (block: number, emitter: Hex, from: Hex, to: Hex, amount = 5n): BlockLog => ({
   block,
   at: 1000 + block,
   logIndex: block,
@@ -20,7 +20,7 @@ const transfer = (block: number, emitter: Hex, from: Hex, to: Hex, amount = 5n):
   topics: [TRANSFER_TOPIC, topic(from), topic(to)],
   data: topic(`0x${amount.toString(16)}`),
 });
-const scan = (logs: ScanLog[], { tokens, usdc } = watch(EURC)) =>
+const scan = (logs: BlockLog[], { tokens, usdc } = watch(EURC)) =>
   (createTokenAccountScanner({ tokens, usdc }).scan({ from: 1, to: 9, logs }).tokenAccounts ?? []).map(
     ({ block, at, token, account }) => `${block} ${at} ${bytesToHex(token)} ${bytesToHex(account)}`,
   );

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
+import type { BlockLog } from '../../../src/chain/block.ts';
 import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
-import type { ScanLog, WatchList } from '../../../src/collector/scanner.ts';
+import type { WatchList } from '../../../src/collector/scanner.ts';
 import { createTokenEventScanner } from '../../../src/collector/tokens.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 
@@ -23,7 +24,7 @@ const WATCH: WatchList = {
 
 const topic = (address: string): Hex => `0x${address.slice(2).padStart(64, '0')}`;
 let next = 0;
-const transfer = (emitter: Hex, from: Hex, to: Hex, amount: bigint, transaction = next): ScanLog => ({
+const transfer = (emitter: Hex, from: Hex, to: Hex, amount: bigint, transaction = next): BlockLog => ({
   block: 7,
   at: 1000,
   logIndex: next++,
@@ -32,7 +33,7 @@ const transfer = (emitter: Hex, from: Hex, to: Hex, amount: bigint, transaction 
   topics: [TRANSFER_TOPIC, topic(from), topic(to)],
   data: topic(`0x${amount.toString(16)}`),
 });
-const scan = (logs: ScanLog[], watch = WATCH) =>
+const scan = (logs: BlockLog[], watch = WATCH) =>
   (createTokenEventScanner(watch).scan({ from: 7, to: 7, logs }).tokenEvents ?? []).map(
     ({ kind, account, amount }) => `${kind} ${bytesToHex(account)} ${amount}`,
   );

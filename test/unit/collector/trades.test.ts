@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { BlockLog } from '../../../src/chain/block.ts';
 import { CREATION_TOPIC, type PoolKind, SWAP_TOPIC, SYNC_TOPIC } from '../../../src/chain/dex.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
-import type { LogScanner, ScanLog, ScanWrites, WatchList } from '../../../src/collector/scanner.ts';
+import type { LogScanner, ScanWrites, WatchList } from '../../../src/collector/scanner.ts';
 import { openChainDatabase } from '../../../src/collector/store/database.ts';
 import { createTradeReads } from '../../../src/collector/store/trades.ts';
 import { type ChainWrites, createChainWrites } from '../../../src/collector/store/writes.ts';
@@ -52,7 +53,7 @@ const topic = (value: string | bigint): Hex => `0x${word(value)}`;
 
 /** Numbers the logs: each is of a transaction of its own. */
 let count = 0;
-const logOf = (block: number, address: Hex, topics: readonly Hex[], content: Hex): ScanLog => ({
+const logOf = (block: number, address: Hex, topics: readonly Hex[], content: Hex): BlockLog => ({
   block,
   at: 1_000_000 + block,
   logIndex: count++,
@@ -74,7 +75,7 @@ const create = {
     logOf(block, V4, [CREATION_TOPIC.v4, id, topic(token0), topic(token1)], data(500n, 10n, hooks, 1n, 0n)),
 };
 /** The Swap event of these deltas of the pool, as its kind of pool writes it. */
-function swap(kind: PoolKind, block: number, emitter: Hex, amount0: bigint, amount1: bigint, id?: Hex): ScanLog {
+function swap(kind: PoolKind, block: number, emitter: Hex, amount0: bigint, amount1: bigint, id?: Hex): BlockLog {
   const inOf = (amount: bigint) => (amount > 0n ? amount : 0n);
   if (kind === 'v2') {
     const amounts = data(inOf(amount0), inOf(amount1), inOf(-amount0), inOf(-amount1));
@@ -132,7 +133,7 @@ const newScanner = (watch = WATCH) =>
   createTradeScanner({ watch, reads: createTradeReads(db), log: { warn: (_, message) => warnings.push(message) } });
 
 /** Does what the collector does: prepares, then scans and stores in one transaction. */
-async function take(logs: ScanLog[], from = logs[0]?.block ?? 0, to = logs.at(-1)?.block ?? 0): Promise<ScanWrites> {
+async function take(logs: BlockLog[], from = logs[0]?.block ?? 0, to = logs.at(-1)?.block ?? 0): Promise<ScanWrites> {
   const span = { from, to, logs };
   await scanner.prepare?.(span, chain, AbortSignal.timeout(60_000));
   let made: ScanWrites = {};
@@ -341,7 +342,7 @@ describe('new trades are compared with stored ones', () => {
     swap('v3', block, pool, price * units * 10n ** 4n, -units * MICRO);
   const blocks = (from: number, to: number, price: bigint, units?: bigint) =>
     Array.from({ length: to - from }, (_, index) => at(from + index, price, units));
-  const verdictOf = async (log: ScanLog) => {
+  const verdictOf = async (log: BlockLog) => {
     await take([log]);
     return stored().at(-1)?.excluded;
   };
