@@ -1,12 +1,17 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { setNewest } from '../lib/memory.ts';
 
 // How an answer of 200 is kept, encoded and sent. A free endpoint's answers are cached, and concurrent requests share
 // one computation. Documents, pages and assets are sent in the best encoding that the client accepts.
+
+/** Mounts a handler for GET and HEAD. */
+export function mountGet(app: FastifyInstance, url: string, handler: RouteHandlerMethod): void {
+  app.route({ method: ['GET', 'HEAD'], url, handler });
+}
 
 interface Answer {
   readonly body: string | Buffer;

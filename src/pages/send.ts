@@ -2,13 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NotFound } from '../errors.ts';
-import { type Encoded, encode, encodeWhenAsked, sendEncoded } from '../http/answers.ts';
+import { type Encoded, encode, encodeWhenAsked, mountGet, sendEncoded } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { findAsset } from './shell.ts';
 
 // How pages and their files are sent: with headers that protect them; pages are kept for a second, files for long.
 
-const METHODS = ['GET', 'HEAD'];
 const HTML_TYPE = 'text/html; charset=utf-8';
 
 /** How long a page that is the same for all readers is kept. */
@@ -49,22 +48,14 @@ export function mountPage(
   url: string,
   make: (request: FastifyRequest, reply: FastifyReply) => Promise<string | Encoded> | string | Encoded,
 ): void {
-  app.route({
-    method: METHODS,
-    url,
-    handler: async (request, reply) => {
-      const page = await make(request, reply);
-      sendEncoded(request, reply.headers(PAGE_HEADERS), typeof page === 'string' ? encodePage(page) : page, ASK_AGAIN);
-      return reply;
-    },
+  mountGet(app, url, async (request, reply) => {
+    const page = await make(request, reply);
+    sendEncoded(request, reply.headers(PAGE_HEADERS), typeof page === 'string' ? encodePage(page) : page, ASK_AGAIN);
+    return reply;
   });
   if (url === '/') return;
   // People type the slash, and other pages link with it.
-  app.route({
-    method: METHODS,
-    url: `${url}/`,
-    handler: (request, reply) => reply.redirect(`${url}${queryOf(request.raw.url ?? '')}`, 308),
-  });
+  mountGet(app, `${url}/`, (request, reply) => reply.redirect(`${url}${queryOf(request.raw.url ?? '')}`, 308));
 }
 
 function queryOf(target: string): string {
@@ -76,15 +67,12 @@ function queryOf(target: string): string {
 const FOREVER = 'public, max-age=31536000, immutable';
 
 export function mountAssets(app: FastifyInstance): void {
-  app.route<{ Params: { file: string } }>({
-    method: METHODS,
-    url: '/assets/:file',
-    handler: async (request, reply) => {
-      const asset = await findAsset(`/assets/${request.params.file}`);
-      if (asset === undefined) throw new NotFound('There is no such asset; a page names those that are.');
-      sendEncoded(request, reply.headers(PAGE_HEADERS), asset, FOREVER);
-      return reply;
-    },
+  mountGet(app, '/assets/:file', async (request, reply) => {
+    const { file } = request.params as { file: string };
+    const asset = await findAsset(`/assets/${file}`);
+    if (asset === undefined) throw new NotFound('There is no such asset; a page names those that are.');
+    sendEncoded(request, reply.headers(PAGE_HEADERS), asset, FOREVER);
+    return reply;
   });
 }
 
@@ -111,13 +99,9 @@ export function mountSiteFiles(app: FastifyInstance): void {
   ];
   for (const [url, bytes, contentType] of files) {
     const file = encodeWhenAsked(bytes, contentType);
-    app.route({
-      method: METHODS,
-      url,
-      handler: async (request, reply) => {
-        sendEncoded(request, reply.headers(PAGE_HEADERS), await file.encoded(), CACHE);
-        return reply;
-      },
+    mountGet(app, url, async (request, reply) => {
+      sendEncoded(request, reply.headers(PAGE_HEADERS), await file.encoded(), CACHE);
+      return reply;
     });
   }
 }

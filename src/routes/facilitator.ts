@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { AppError } from '../errors.ts';
 import { type Facilitator, SUPPORTED } from '../facilitator/facilitator.ts';
 import { refusal, type SettleAnswer } from '../facilitator/settle.ts';
-import { createAnswer, sendAnswer } from '../http/answers.ts';
+import { createAnswer, mountGet, sendAnswer } from '../http/answers.ts';
 import { anyObject, integer, type Json, json, type Operation, object, text } from '../http/openapi/route.ts';
 import { asAppError } from '../http/problems.ts';
 import { clientKey } from '../lib/limits/client.ts';
@@ -48,18 +48,9 @@ export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator)
 
 function mountDescriptions(app: FastifyInstance, facilitator: Facilitator): void {
   const supported = createAnswer(JSON.stringify(SUPPORTED), SUPPORTED_MAX_AGE_SECONDS);
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: SUPPORTED_PATH,
-    handler: (request, reply) => sendAnswer(request, reply, supported),
-  });
-  for (const url of DESCRIPTOR_PATHS) {
-    app.route({
-      method: ['GET', 'HEAD'],
-      url,
-      handler: async (_request, reply) => sendJson(reply, 200, JSON.stringify(await facilitator.descriptor())),
-    });
-  }
+  mountGet(app, SUPPORTED_PATH, (request, reply) => sendAnswer(request, reply, supported));
+  for (const url of DESCRIPTOR_PATHS)
+    mountGet(app, url, async (_request, reply) => sendJson(reply, 200, JSON.stringify(await facilitator.descriptor())));
 }
 
 /** Size and limits are checked before the body is read, so that a refused call costs next to nothing. */

@@ -3,7 +3,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams, type Query } from '../catalogue/params.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import { Unavailable } from '../errors.ts';
-import { createAnswerCache, sendAnswer } from '../http/answers.ts';
+import { createAnswerCache, mountGet, sendAnswer } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 
 // The free routes. An answer is kept until it is old, or until its endpoint's data has a new version.
@@ -24,9 +24,7 @@ export interface FreeDeps<S> {
 export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
   for (const endpoint of entriesOn(deps.listed, 'free')) {
     const handler = endpoint.reportsFault ? createStatusHandler(endpoint, deps) : createHandler(endpoint, deps);
-    for (const url of servedPaths(endpoint, 'free', deps.config.network.segment)) {
-      app.route({ method: ['GET', 'HEAD'], url, handler });
-    }
+    for (const url of servedPaths(endpoint, 'free', deps.config.network.segment)) mountGet(app, url, handler);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { PREFIX } from '../catalogue/paths.ts';
+import { mountGet } from '../http/answers.ts';
 import { anyObject, integer, type Json, json, type Operation, object, text } from '../http/openapi/route.ts';
 
 /** The protocols in which a 402 asks for one invoice. The paid request has the proof in the form of one of them. */
@@ -11,13 +12,9 @@ const PROTOCOLS = [
 
 /** Mounts the description of the rail. It is not cached: rate and node state hold only at this moment. */
 export function mountLightningDescriptor(app: FastifyInstance, describe: () => Promise<object>): void {
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: PREFIX.lightning,
-    handler: async (_request, reply) => {
-      const description = { ...(await describe()), protocols: PROTOCOLS };
-      return reply.header('cache-control', 'no-store').send(description);
-    },
+  mountGet(app, PREFIX.lightning, async (_request, reply) => {
+    const description = { ...(await describe()), protocols: PROTOCOLS };
+    return reply.header('cache-control', 'no-store').send(description);
   });
 }
 

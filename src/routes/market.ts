@@ -7,7 +7,7 @@ import type { Market } from '../discovery/market.ts';
 import { describeListing } from '../discovery/market-listing.ts';
 import { type SearchParams, searchParams } from '../discovery/search.ts';
 import { BadParameter } from '../errors.ts';
-import { createAnswerCache, sendAnswer } from '../http/answers.ts';
+import { createAnswerCache, mountGet, sendAnswer } from '../http/answers.ts';
 import {
   integer,
   type Json,
@@ -45,15 +45,11 @@ interface MarketRouteDeps {
 export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
   const { market, clock } = deps;
   const cache = createAnswerCache(clock, CACHE_MS, undefined, market.revision);
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: PATH,
-    handler: async (request, reply) => {
-      const given = parseParams({ params }, request.query as Query) as Params;
-      const produce = async () => JSON.stringify(list(deps, given));
-      sendAnswer(request, reply, await cache.answer(request.raw.url ?? '', given, produce));
-      return reply;
-    },
+  mountGet(app, PATH, async (request, reply) => {
+    const given = parseParams({ params }, request.query as Query) as Params;
+    const produce = async () => JSON.stringify(list(deps, given));
+    sendAnswer(request, reply, await cache.answer(request.raw.url ?? '', given, produce));
+    return reply;
   });
   app.route({
     method: 'POST',
@@ -179,14 +175,10 @@ export const MARKET_OPERATIONS: readonly Operation[] = [
 const SEARCH_PATH = '/v1/market/search';
 
 export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: SEARCH_PATH,
-    handler: async (request, reply) => {
-      const params = parseParams({ params: searchParams }, request.query as Query) as SearchParams;
-      // Not cached, because `online` holds only at this moment.
-      return reply.header('cache-control', 'no-store').send(await discovery.search(params));
-    },
+  mountGet(app, SEARCH_PATH, async (request, reply) => {
+    const params = parseParams({ params: searchParams }, request.query as Query) as SearchParams;
+    // Not cached, because `online` holds only at this moment.
+    return reply.header('cache-control', 'no-store').send(await discovery.search(params));
   });
 }
 

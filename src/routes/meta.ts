@@ -1,9 +1,9 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
-import { type Encodable, encodeWhenAsked, sendEncoded } from '../http/answers.ts';
+import { type Encodable, encodeWhenAsked, mountGet, sendEncoded } from '../http/answers.ts';
 import { createLlmsText, createPriceList, createWellKnown, type RequirementOf } from '../http/documents.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
 import {
@@ -104,13 +104,9 @@ function encodeJson(document: object): Encodable {
 const DOCUMENT_CACHE = 'public, max-age=60';
 
 function mountDocument(app: FastifyInstance, url: string, documentNow: () => Encodable | Promise<Encodable>): void {
-  app.route({
-    method: ['GET', 'HEAD'],
-    url,
-    handler: async (request, reply) => {
-      sendEncoded(request, reply, await (await documentNow()).encoded(), DOCUMENT_CACHE);
-      return reply;
-    },
+  mountGet(app, url, async (request, reply) => {
+    sendEncoded(request, reply, await (await documentNow()).encoded(), DOCUMENT_CACHE);
+    return reply;
   });
 }
 
@@ -206,31 +202,19 @@ export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
     done();
   });
 
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/livez',
-    handler: (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }),
+  mountGet(app, '/livez', (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }));
+  mountGet(app, '/readyz', async (request, reply) => {
+    const { ready, failing, checks } = stopping ? STOPPING : await deps.readiness();
+    if (ready) return reply.header('cache-control', 'no-store').send({ ready, checks });
+    sendProblem(request, reply, new Unavailable('not_ready', `Not ready: ${failing.join(', ')}.`), { checks });
+    return reply;
   });
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/readyz',
-    handler: async (request, reply) => {
-      const { ready, failing, checks } = stopping ? STOPPING : await deps.readiness();
-      if (ready) return reply.header('cache-control', 'no-store').send({ ready, checks });
-      sendProblem(request, reply, new Unavailable('not_ready', `Not ready: ${failing.join(', ')}.`), { checks });
-      return reply;
-    },
-  });
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/metrics',
-    handler: async (request, reply) => {
-      if (!mayReadMetrics(request as FastifyRequest, access)) throw NO_METRICS;
-      return reply
-        .header('cache-control', 'no-store')
-        .header('content-type', metrics.contentType)
-        .send(await metrics.metrics());
-    },
+  mountGet(app, '/metrics', async (request, reply) => {
+    if (!mayReadMetrics(request, access)) throw NO_METRICS;
+    return reply
+      .header('cache-control', 'no-store')
+      .header('content-type', metrics.contentType)
+      .send(await metrics.metrics());
   });
 }
 

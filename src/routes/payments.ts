@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { acceptsHtml } from '../http/answers.ts';
+import { acceptsHtml, mountGet } from '../http/answers.ts';
 import { integer, json, type Operation, object, problemAnswer, text } from '../http/openapi/route.ts';
 import { sendOnce } from '../pages/send.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
@@ -11,15 +11,11 @@ export type ReceiptPage = (id: string, payments: readonly FoundPayment[]) => str
 
 /** Mounts the lookup: who knows a nonce or hash learns what happened to the money. A browser may get a page. */
 export function mountLookup(app: FastifyInstance, lookup: Lookup, receiptPage?: ReceiptPage): void {
-  app.route<{ Params: { id: string } }>({
-    method: ['GET', 'HEAD'],
-    url: '/v1/payments/:id',
-    handler: async (request, reply) => {
-      const { id } = request.params;
-      const found = await lookup(id);
-      if (receiptPage && acceptsHtml(request)) return sendOnce(reply, receiptPage(id, found.payments));
-      return reply.headers({ 'cache-control': 'no-store', vary: 'accept' }).send(found);
-    },
+  mountGet(app, '/v1/payments/:id', async (request, reply) => {
+    const { id } = request.params as { id: string };
+    const found = await lookup(id);
+    if (receiptPage && acceptsHtml(request)) return sendOnce(reply, receiptPage(id, found.payments));
+    return reply.headers({ 'cache-control': 'no-store', vary: 'accept' }).send(found);
   });
 }
 
