@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { PREFIX } from '../catalogue/paths.ts';
 import { mountGet } from '../http/answers.ts';
-import { anyObject, integer, type Json, json, type Operation, object, text } from '../http/openapi/route.ts';
+import { anyObject, integer, type Json, json, type Operation, object, orNull, text } from '../http/openapi/route.ts';
 
 /** The protocols in which a 402 asks for one invoice. The paid request has the proof in the form of one of them. */
 const PROTOCOLS = [
@@ -22,7 +22,7 @@ const DESCRIPTOR = object({
   scheme: { ...text, enum: ['exact'] },
   network: text,
   asset: { ...text, enum: ['BTC'] },
-  payTo: { type: ['string', 'null'], description: 'Key of our node; null while it is unknown' },
+  payTo: orNull('string', 'Key of our node; null while it is unknown'),
   spec: { ...text, description: 'The scheme\u2019s page' },
   protocols: {
     type: 'array',
@@ -34,10 +34,7 @@ const DESCRIPTOR = object({
     }),
   },
   pricing: text,
-  btcUsd: {
-    type: ['string', 'null'],
-    description: 'Decimal BTC/USD of a quote made now; null while the exchanges give none',
-  },
+  btcUsd: orNull('string', 'Decimal BTC/USD of a quote made now; null while the exchanges give none'),
   rate: {
     type: ['object', 'null'],
     properties: {
@@ -76,7 +73,7 @@ export const LIGHTNING_CHALLENGE: Json = {
       items: anyObject,
     },
     extensions: { ...anyObject, description: '`bazaar`: how the route is called' },
-    priceUsd: { type: ['string', 'null'], description: 'Decimal USD' },
-    btcUsd: { type: ['string', 'null'], description: 'The rate of the quote; null without one' },
+    priceUsd: orNull('string', 'Decimal USD'),
+    btcUsd: orNull('string', 'The rate of the quote; null without one'),
   }),
 };

@@ -14,6 +14,7 @@ import {
   json,
   type Operation,
   object,
+  orNull,
   problemAnswer,
   reference,
   text,
@@ -222,20 +223,14 @@ const seconds = (description: string): Json => ({ ...integer, description: `Unix
 /** A route of another seller: everything that a search's entry has but the score, and its hourly calls. */
 export const LISTING = object({
   ...UNSCORED,
-  uptime7d: {
-    type: ['number', 'null'],
-    description: 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1',
-  },
+  uptime7d: orNull('number', 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1'),
   calls7d: { ...integer, description: 'How many calls that is of' },
-  medianLatencyMs: {
-    type: ['integer', 'null'],
-    description: 'From the lookup of the host to the 402, measured from this service',
-  },
+  medianLatencyMs: orNull('integer', 'From the lookup of the host to the 402, measured from this service'),
   listedAt: seconds('of the first submission'),
   pricedAt: seconds('since which the price has not changed'),
   checkedAt: seconds('of the last call'),
   offlineAt: { ...seconds('since which it is offline; null while it is online'), type: ['integer', 'null'] },
-  problem: { type: ['string', 'null'], description: 'Why the last call failed; null when it did not' },
+  problem: orNull('string', 'Why the last call failed; null when it did not'),
 });
 
 const RESULT = object({
@@ -246,10 +241,7 @@ const RESULT = object({
     ...object({ ownRoutes: integer, marketListings: integer, catalogue: integer }),
     description: 'How many entries of each source were looked through; what two sources list counts for the better one',
   },
-  catalogueReadAt: {
-    type: ['integer', 'null'],
-    description: 'Unix seconds of the last catalogue read; null before the first',
-  },
+  catalogueReadAt: orNull('integer', 'Unix seconds of the last catalogue read; null before the first'),
   sources: { ...object({ own: text, market: text, catalogue: text }), description: 'What each source is, in words' },
   results: { type: 'array', items: reference('schemas', 'Entry') },
   note: text,

@@ -13,6 +13,7 @@ import {
   json,
   type Operation,
   object,
+  orNull,
   problemAnswer,
   reference,
   text,
@@ -118,16 +119,16 @@ const PRICED_ROUTE = object({
   amount: { ...text, description: 'The same in base units of the asset' },
   label: text,
   summary: text,
-  freeSummary: { type: ['string', 'null'], description: 'Path of the free route that summarises this one' },
+  freeSummary: orNull('string', 'Path of the free route that summarises this one'),
   params: { type: 'array', items: object({ name: text, required: flag, description: text }) },
 });
 
 const PRICE_LIST = object({
   scheme: { type: ['string', 'null'] },
-  network: { type: ['string', 'null'], description: 'CAIP-2' },
+  network: orNull('string', 'CAIP-2'),
   networkName: { ...text, description: 'The chain’s name for people' },
   playMoney: { ...flag, description: 'Whether its coins are worth nothing, as on a demo’s local chain' },
-  asset: { type: ['string', 'null'], description: 'The USDC contract' },
+  asset: orNull('string', 'The USDC contract'),
   payTo: { type: ['string', 'null'] },
   currency: { ...text, enum: ['USD'] },
   routes: { type: 'array', items: PRICED_ROUTE },

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { acceptsHtml, mountGet } from '../http/answers.ts';
-import { integer, json, type Operation, object, problemAnswer, text } from '../http/openapi/route.ts';
+import { integer, json, type Operation, object, orNull, problemAnswer, text } from '../http/openapi/route.ts';
 import { sendOnce } from '../pages/send.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 
@@ -29,17 +29,14 @@ const FOUND_PAYMENT = object({
       'USDC: reserved (the answer is being made), settling, settled, unknown (no final answer yet), ' +
       'failed (no money moved). Lightning: claimed (paid, not fetched yet), delivered',
   },
-  transaction: {
-    type: ['string', 'null'],
-    description: 'Transaction hash, payment hash, or the Gateway’s transfer id; null while there is none',
-  },
-  block: { type: ['integer', 'null'], description: 'Of the transaction; null while unknown, and over Lightning' },
+  transaction: orNull(
+    'string',
+    'Transaction hash, payment hash, or the Gateway’s transfer id; null while there is none',
+  ),
+  block: orNull('integer', 'Of the transaction; null while unknown, and over Lightning'),
   at: { ...integer, description: 'Unix seconds of its newest step' },
-  explorerUrl: { type: ['string', 'null'], description: 'The transaction at the chain’s explorer' },
-  protocol: {
-    type: ['string', 'null'],
-    description: 'The protocol that presented the payment: x402, l402 or mpp. Null where none is noted.',
-  },
+  explorerUrl: orNull('string', 'The transaction at the chain’s explorer'),
+  protocol: orNull('string', 'The protocol that presented the payment: x402, l402 or mpp. Null where none is noted.'),
 });
 
 export const LOOKUP_OPERATION: Operation = {

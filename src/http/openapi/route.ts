@@ -34,6 +34,7 @@ export const object = (properties: Json, required = Object.keys(properties)): Js
 
 export const text = { type: 'string' };
 export const integer = { type: 'integer' };
+export const orNull = (type: string, description: string): Json => ({ type: [type, 'null'], description });
 /** Without `additionalProperties` generated clients take it for an empty one. */
 export const anyObject = { type: 'object', additionalProperties: true };
 
