@@ -68,15 +68,19 @@ interface PaymentsOptions<S>
 }
 
 export function createPayments<S>(options: PaymentsOptions<S>) {
-  const { config, bootId, railList = RAILS, settledBy = { kind: 'local' }, onLeft, log } = options;
+  const { config, bootId, books, railList = RAILS, settledBy = { kind: 'local' }, onLeft, log } = options;
   const kit = openKit(options, () => settling.probes());
   const mismatch = watchMismatch(options);
   const statusBy = (whyUnconfirmed: () => string | null) => (name: RailName) =>
     statusNow(() => settling, name, whyUnconfirmed, mismatch);
   const rails = openRails(kit, statusBy(options.chain.agreed.whyUnconfirmed), railList);
-  const parts: SettlingParts = { ...kit, rails, openBooks: bookOpener(options) };
+  const parts: SettlingParts = {
+    ...kit,
+    rails,
+    openBooks: books && ((ofRails) => openBooks({ ...options, books }, ofRails)),
+  };
   const settling: MaintainedSettling = openSettling(parts, { settledBy, onLeft });
-  const { purchase, isServed } = openPurchase(options, kit, { rails, settling });
+  const { purchase, isServed } = openPurchase(options, kit, rails, settling);
   const maintenance = createMaintenance({
     settling: mismatch ? watched(settling, mismatch) : settling,
     isInUse: ({ id, bootId: holder }) => holder !== bootId || isServed(id),
@@ -186,26 +190,24 @@ export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSe
   switch (settledBy.kind) {
     case 'local': {
       const takeOver = createRecovery({ ledger, living: undefined, takeOverAfterMs: 0, clock, log });
-      return openLocalSettling(parts, { takeOver, isShared: false });
+      return openLocalSettling(parts, takeOver);
     }
     case 'switched': {
       const { leader, living, takeOverAfterMs, join } = settledBy;
       const takeOver = createRecovery({ ledger, living, takeOverAfterMs, clock, log });
-      const openLocal = (fencingToken: number) => openLocalSettling(parts, { takeOver, isShared: true, fencingToken });
+      const openLocal = (fencingToken: number) => openLocalSettling(parts, takeOver, fencingToken);
       const remote = createRemoteSettling({ ledger, leader, clock, waitMs: config.settleWaitMs, onLeft, log });
       return createSwitchedSettling({ remote, openLocal, takeOver, join, log });
     }
   }
 }
 
-interface LocalTerms {
-  takeOver: SettlesForOthers['takeOver'];
-  isShared: boolean;
-  /** Of this process's lease, where several processes may settle. */
-  fencingToken?: number;
-}
-
-function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingToken }: LocalTerms): LocalSettling {
+/** `fencingToken`: of this process's lease, where several processes may settle. */
+function openLocalSettling(
+  parts: SettlingParts,
+  takeOver: SettlesForOthers['takeOver'],
+  fencingToken?: number,
+): LocalSettling {
   const { config, token, ledger, clock, log } = parts;
   const noteBroadcast: SettlerContext['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
   const relayer = createSharedRelayer(parts, noteBroadcast);
@@ -232,7 +234,7 @@ function openLocalSettling(parts: SettlingParts, { takeOver, isShared, fencingTo
     probes: watch.latest,
     detail: () => all.map((part) => part.detail?.() ?? null).find((detail) => detail !== null) ?? null,
     takeOver,
-    isShared,
+    isShared: fencingToken !== undefined,
     load: async () => {
       for (const part of all) await part.load?.();
     },
@@ -297,23 +299,16 @@ function relayingFor(rail: string, relaying: Relaying): Relaying {
   };
 }
 
-interface SettledRail {
-  readonly rail: OpenRail;
-  readonly settling: RailSettling;
-}
-
 /** Probes each remote service. Never rejects. The relayer is none: it watches its own balance. */
-async function probeAll(rails: readonly SettledRail[], config: RailsConfig): Promise<RailProbes> {
+async function probeAll(
+  rails: readonly { rail: OpenRail; settling: RailSettling }[],
+  config: RailsConfig,
+): Promise<RailProbes> {
   const asked = rails.flatMap(({ rail, settling }) => {
     const [service, probe] = [rail.info.service(config), settling.probe?.()];
     return service && probe ? [probe.then((found) => [service.name, found] as const)] : [];
   });
   return Object.fromEntries(await Promise.all(asked));
-}
-
-function bookOpener<S>(options: PaymentsOptions<S>): SettlingParts['openBooks'] {
-  const { books } = options;
-  return books && ((rails) => openBooks({ ...options, books }, rails));
 }
 
 type BooksNeeds = Pick<
@@ -366,12 +361,12 @@ async function knownIn(
     .reduce((sum, { amount }) => sum + amount, 0n);
 }
 
-interface Opened {
-  rails: readonly OpenRail[];
-  settling: Settling;
-}
-
-function openPurchase<S>(options: PaymentsOptions<S>, { ledger }: RailKit, { rails, settling }: Opened) {
+function openPurchase<S>(
+  options: PaymentsOptions<S>,
+  { ledger }: RailKit,
+  rails: readonly OpenRail[],
+  settling: Settling,
+) {
   const { config, sources, clock, log } = options;
   const { handlerTimeoutMs } = config;
   return createPurchase<S>({

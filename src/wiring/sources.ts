@@ -7,8 +7,8 @@ import { SERVICE_VERSION } from '../lib/service.ts';
 import type { SelfTestReads } from '../store/ports/stores.ts';
 import { createUpstreams, type UpstreamLog, type Upstreams } from '../upstream/client/client.ts';
 import { firstToAnswer } from '../upstream/client/failure.ts';
-import { createDns, type Dns } from '../upstream/domains/dns.ts';
-import { createRdap, createRdapBootstrap, type Rdap } from '../upstream/domains/rdap.ts';
+import { createDns } from '../upstream/domains/dns.ts';
+import { createRdap, createRdapBootstrap } from '../upstream/domains/rdap.ts';
 import { createResolve, hostOf } from '../upstream/guard/guard.ts';
 import { createDependents, createDepsDev } from '../upstream/packages/dependents.ts';
 import { createNpm, createNpmDownloads } from '../upstream/packages/npm.ts';
@@ -20,7 +20,7 @@ import { createEcb, createFrankfurter } from '../upstream/rates/ecb.ts';
 import type { FixingSource } from '../upstream/rates/fixing.ts';
 import { createPageReader } from '../upstream/web/page-reader.ts';
 import { createWeb } from '../upstream/web/web.ts';
-import { createWiki, type Wiki } from '../upstream/wikipedia.ts';
+import { createWiki } from '../upstream/wikipedia.ts';
 import type { Collecting } from './chain.ts';
 
 // What endpoints read besides the chain: time-out, size, places and cache of each source of data, with their reasons.
@@ -68,12 +68,7 @@ const MIB = 1024 * KIB;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-interface NamesSources {
-  readonly dns: Dns;
-  readonly rdap: Rdap;
-  readonly currency: FixingSource;
-  readonly wiki: Wiki;
-}
+type NamesSources = Pick<Sources, 'dns' | 'rdap' | 'currency' | 'wiki'>;
 
 /** Time-outs add up to less than an endpoint's `HANDLER_TIMEOUT_MS`, also with a second source, and for whois with its DNS. */
 export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
