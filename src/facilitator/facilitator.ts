@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
+import type { FacilitatorConfig } from '../config/lightning.ts';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenWindows } from '../lib/limits/windows.ts';
 import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/terms.ts';
 import type { FacilitatorCounts, LightningStore } from '../store/ports/lightning.ts';
-import { createCounts, createLimits, type FacilitatorLimits } from './limits.ts';
+import { createCounts, createLimits } from './limits.ts';
 import { createSettle, networkOf, type SettleAnswer, WHAT_IS_KNOWN } from './settle.ts';
 
 // The facilitator for Lightning proofs of any seller, over the store that our own Lightning routes use too: its two
@@ -13,7 +14,7 @@ import { createSettle, networkOf, type SettleAnswer, WHAT_IS_KNOWN } from './set
 interface FacilitatorOptions {
   readonly store: Pick<LightningStore, 'claim' | 'facilitatorCounts' | 'clientCount'>;
   readonly clock: Clock;
-  readonly config: FacilitatorLimits;
+  readonly config: FacilitatorConfig;
   readonly windows?: OpenWindows | undefined;
   readonly publicOrigin: string;
   /** Our node's key in hex; null while there is none. The facilitator works without one. */
@@ -67,7 +68,7 @@ const NOTE = [
   `The other half is for known payees only, with ${WHAT_IS_KNOWN}; each has at most an equal part of it.`,
 ].join(' ');
 
-export function describeFacilitator(publicOrigin: string, limits: FacilitatorLimits, counts: FacilitatorCounts) {
+export function describeFacilitator(publicOrigin: string, limits: FacilitatorConfig, counts: FacilitatorCounts) {
   const { maxTimeoutSeconds, perMinute, dailyCap } = limits;
   const { total, today, nodes, own } = counts;
   return {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Clock, utcDay } from '../lib/clock.ts';
+import type { FacilitatorConfig } from '../config/lightning.ts';
+import { type Clock, DAY_MS, utcDay } from '../lib/clock.ts';
 import { siteKey } from '../lib/limits/client.ts';
 import { countSharedClient, createMinuteWindows, type OpenWindows, openClientWindows } from '../lib/limits/windows.ts';
 import type { ClaimAccount, FacilitatorCounts, LightningStore, ReachedCap } from '../store/ports/lightning.ts';
@@ -13,15 +14,6 @@ const CLIENT_SHARE = 10;
 const PAYEE_SHARE = 20;
 /** Half of the day's cap, and at least one claim, is open to all payees. The other half is for known ones. */
 const OPEN_SHARE = 2;
-const DAY_MS = 86_400_000;
-
-export interface FacilitatorLimits {
-  /** Settle calls of a client, four times as many of an IPv6 /48. 0 is off. */
-  readonly perMinute: number;
-  /** Claims per UTC day, of all clients together. */
-  readonly dailyCap: number;
-  readonly maxTimeoutSeconds: number;
-}
 
 /** Why a call is refused. `cap` is the part of the day that is used up. */
 export type Barrier = { readonly retryAfterSeconds: number } & (
@@ -41,7 +33,7 @@ interface LimitsOptions {
   readonly store: Pick<LightningStore, 'clientCount'>;
   readonly clock: Clock;
   readonly counts: Counts;
-  readonly limits: FacilitatorLimits;
+  readonly limits: FacilitatorConfig;
   /** Where calls a minute are counted; by default in memory. */
   readonly windows?: OpenWindows | undefined;
 }

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { bytesToHex } from '../lib/hex.ts';
 import { own } from '../lib/untrusted.ts';
 import { checkProof, LNBTC_REFUSALS, type Proof } from '../payment/lightning/proof.ts';
 import { SKEW_SECONDS } from '../payment/lightning/terms.ts';
@@ -68,7 +69,7 @@ export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, 
     switch (outcome) {
       case 'claimed':
         counts.claimed();
-        return { status: 200, body: { success: true, transaction: hex(paymentHash), network } };
+        return { status: 200, body: { success: true, transaction: bytesToHex(paymentHash).slice(2), network } };
       case 'duplicate':
         return refusal(200, 'duplicate_settlement', { network });
       default:
@@ -124,10 +125,6 @@ function claimOf(proof: Proof, account: ClaimAccount, now: number): NewClaim {
   const keepSeconds = createdAt + expirySeconds + SKEW_SECONDS + RETENTION_SECONDS + MARGIN_SECONDS;
   const key = { network, paymentHash, payTo, amountMsat };
   return { ...key, claimedAt: now, keepUntil: keepSeconds * 1000, grant: null, account };
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex');
 }
 
 /** An error's stack frames without its message, which may quote the body, and with it a preimage. */

@@ -37,7 +37,7 @@ export function secondsSince(at: number, clock: Clock): number {
 }
 
 const FORM = /^\d{4}-\d{2}-\d{2}$/;
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 /** Whether the text is `YYYY-MM-DD` and names a day that exists: 2026-02-29 does not. */
 export function isCalendarDate(text: string): boolean {

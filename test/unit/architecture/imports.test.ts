@@ -55,6 +55,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'store/ports/',
     'lib/',
     'errors.ts',
+    ...CONFIG_TYPES,
   ],
   'discovery/': ['catalogue/:declarations', ...CORE, 'chain/', 'upstream/', 'store/ports/', 'lib/', 'errors.ts'],
   // The core imports no room of payment.

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Counts, createCounts, createLimits, type FacilitatorLimits } from '../../../src/facilitator/limits.ts';
+import type { FacilitatorConfig } from '../../../src/config/lightning.ts';
+import { type Counts, createCounts, createLimits } from '../../../src/facilitator/limits.ts';
 import { createMinuteWindows } from '../../../src/lib/limits/windows.ts';
 import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
@@ -14,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => ledger.close());
 
-function limitsOf(change: Partial<FacilitatorLimits>) {
+function limitsOf(change: Partial<FacilitatorConfig>) {
   const limits = { ...LIMITS, ...change };
   const { store, clock } = ledger;
   counts = createCounts({ store, clock, dailyCap: limits.dailyCap, ownPayTo: () => null });
