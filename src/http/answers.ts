@@ -4,6 +4,7 @@ import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'n
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
 import type { Clock } from '../lib/clock.ts';
 import { setNewest } from '../lib/memory.ts';
+import { makeOnce } from '../lib/tasks.ts';
 
 // How an answer of 200 is kept, encoded and sent. A free endpoint's answers are cached, and concurrent requests share
 // one computation. Documents, pages and assets are sent in the best encoding that the client accepts.
@@ -135,18 +136,7 @@ export function encodeWhenAsked(bytes: Buffer, contentType: string): Encodable {
     const br = promisify(brotliCompress)(bytes, brotliOptions('kept', bytes));
     return withForms(bytes, hash, contentType, ...(await Promise.all([br, promisify(gzip)(bytes)])));
   };
-  let made: Promise<Encoded> | undefined;
-  return {
-    hash,
-    encoded: () => {
-      // A failure (out of memory) is tried again at the next request.
-      made ??= compress().catch((error: unknown) => {
-        made = undefined;
-        throw error;
-      });
-      return made;
-    },
-  };
+  return { hash, encoded: makeOnce(compress) };
 }
 
 function hashOf(bytes: Buffer): string {

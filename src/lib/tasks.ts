@@ -64,6 +64,18 @@ export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Cl
   };
 }
 
+/** Makes a value at the first call and keeps it. After a failure the next call tries again. */
+export function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+}
+
 /** Collects the items of one turn of the event loop and sends them as one message. */
 export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
   let waiting: T[] = [];

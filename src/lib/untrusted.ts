@@ -78,6 +78,15 @@ export function jsonOrNull(body: Uint8Array): unknown {
   }
 }
 
+/** Text as JSON; undefined, which no JSON is, when it is none. */
+export function jsonOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Text cut to a length, and whether anything was cut away. */
 export interface Clipped {
   readonly text: string;

@@ -6,7 +6,7 @@ import { rateLimited, rateLimitHeaders } from '../http/rate-limit.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
 import { type ClientWindows, countClient, type MinuteWindows } from '../lib/limits/windows.ts';
 import type { Log } from '../lib/log.ts';
-import { own } from '../lib/untrusted.ts';
+import { jsonOrUndefined, own } from '../lib/untrusted.ts';
 import { closeSignal } from '../payment/gate.ts';
 import { clientGone } from '../payment/run-endpoint.ts';
 import type { answerMessage } from './answer-message.ts';
@@ -97,7 +97,8 @@ function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, address: ToolAd
   async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const isFull = wantsSchemas(request.query);
     const text = String(request.body ?? '');
-    const message = parseJson(text);
+    // Of text that is no JSON, the transport answers the error.
+    const message = jsonOrUndefined(text);
     if (Array.isArray(message)) throw BATCH;
     const envelope = withoutArguments(message);
     if (hasTooMany(envelope)) throw TOO_MANY_MEMBERS;
@@ -160,15 +161,6 @@ function wantsSchemas(query: unknown): boolean {
   if (asked === undefined) return false;
   if (asked === 'full') return true;
   throw new BadParameter([{ path: 'schemas', message: 'must be "full", or absent' }]);
-}
-
-/** Undefined when the text is no JSON: the transport answers the error. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** For the SDK, whose schemas read a member up to three times: 7,000 arguments took 20 ms. It refuses non-objects. */

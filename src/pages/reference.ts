@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type Encodable, encodeWhenAsked } from '../http/answers.ts';
+import { encodeWhenAsked } from '../http/answers.ts';
 import { tagsWith } from '../http/openapi/text.ts';
+import { makeOnce } from '../lib/tasks.ts';
 import { DEMO_BUYER_PATH, type DemoBuyer } from './demo-buyer.ts';
 import { callExamples, type ExampleTerms, termsOf } from './examples.ts';
 import { type Html, html, inlineCode, renderCode, renderHeads, renderPair } from './html.ts';
@@ -25,17 +26,12 @@ interface ReferenceDeps {
 
 /** The whole page is made and compressed once, a page for a search at each request. */
 export function mountReference(app: FastifyInstance, deps: ReferenceDeps): void {
-  let made: Promise<{ operations: readonly Operation[]; whole: Encodable }> | null = null;
-  const make = async () => {
+  const made = makeOnce(async () => {
     const operations = readDocument(await deps.document());
     return { operations, whole: encodeWhenAsked(Buffer.from(renderReference(deps, operations, '')), HTML_TYPE) };
-  };
+  });
   mountPage(app, '/docs', async (request) => {
-    made ??= make().catch((error: unknown) => {
-      made = null;
-      throw error;
-    });
-    const { operations, whole } = await made;
+    const { operations, whole } = await made();
     const asked = askedIn(request);
     return asked === '' ? whole.encoded() : encodePage(renderReference(deps, operations, asked));
   });
@@ -111,9 +107,7 @@ function searchedText({ method, path, title, text, params, priceUsd }: Operation
   return [method, path, title, text, ...params.map(({ name }) => name), ...cost].join(' ').toLowerCase();
 }
 
-type Network = ReferenceDeps['config']['network'];
-
-function renderMoney({ name, isPlayMoney, getUsdcUrl }: Network, hasDemoBuyer: boolean): Html | null {
+function renderMoney({ name, isPlayMoney, getUsdcUrl }: PagesNetwork, hasDemoBuyer: boolean): Html | null {
   if (isPlayMoney)
     return html`<p id="money">The money is play money: ${
       hasDemoBuyer ? 'the demo’s buyer has it, and you need none' : 'there is none to buy'
@@ -124,7 +118,7 @@ function renderMoney({ name, isPlayMoney, getUsdcUrl }: Network, hasDemoBuyer: b
 }
 
 /** The chain as EIP-3085 gives it to a wallet. An RPC URL of the operator's own may hold a key, so it is never here. */
-function chainForWallets({ chainId, name, walletRpcUrls, explorerUrl }: Network): Html | null {
+function chainForWallets({ chainId, name, walletRpcUrls, explorerUrl }: PagesNetwork): Html | null {
   if (walletRpcUrls.length === 0) return null;
   const chain = {
     chainId: `0x${chainId.toString(16)}`,

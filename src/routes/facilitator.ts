@@ -6,6 +6,7 @@ import { createAnswer, mountGet, sendAnswer } from '../http/answers.ts';
 import { anyObject, integer, type Json, json, type Operation, object, text } from '../http/openapi/route.ts';
 import { asAppError } from '../http/problems.ts';
 import { clientKey } from '../lib/limits/client.ts';
+import { jsonOrUndefined } from '../lib/untrusted.ts';
 
 // The facilitator over HTTP: any seller claims a Lightning proof here, without registration.
 
@@ -73,16 +74,8 @@ function mountSettle(scope: FastifyInstance, facilitator: Facilitator): void {
 function readAnythingAsJson(scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, text, done) => {
-    done(null, parseJson(String(text)));
+    done(null, jsonOrUndefined(String(text)));
   });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Puts a refusal by the framework into x402's shape. A bug of ours goes on to the service's handler, which logs it. */
