@@ -5,7 +5,7 @@ import { chainTitle, type NamedChain } from '../lib/service.ts';
 
 // `llms.txt`, the price list and the x402 manifest, with terms of payment as the payment module gives them.
 
-interface Described {
+export interface Described {
   readonly catalogue: readonly Endpoint<never>[];
   readonly chain: NamedChain;
   readonly publicOrigin: string;

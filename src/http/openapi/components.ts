@@ -20,10 +20,8 @@ const MIN_ANSWERS = 3;
 export function componentSchemas(catalogue: readonly Endpoint<never>[], declared: Json): Json {
   const own: Json = { ...OWN_SCHEMAS, ...declared, Source: SOURCE };
   const answers = catalogue.map((endpoint) => ({ endpoint, schema: toJsonSchema(endpoint.result, 'output') }));
-  const parts = commonParts(
-    answers.map(({ schema }) => schema),
-    own,
-  );
+  const schemas = answers.map(({ schema }) => schema);
+  const parts = commonParts(schemas, own);
   const names = new Map(parts.map(([name, text]) => [text, name]));
   const described = answers.map(({ endpoint, schema }) => [
     answerName(endpoint),

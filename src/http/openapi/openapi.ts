@@ -3,8 +3,7 @@ import Fastify from 'fastify';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { describeParams } from '../../catalogue/params.ts';
 import { type Mount, operationIdOf, pathOn, surfacesOf } from '../../catalogue/paths.ts';
-import type { NamedChain } from '../../lib/service.ts';
-import { createLlmsText, dearestRequirement, type Requirement, type RequirementOf } from '../documents.ts';
+import { createLlmsText, type Described, dearestRequirement, type Requirement } from '../documents.ts';
 import { NO_SCHEMAS } from '../server-options.ts';
 import { componentResponses, componentSchemas, describeResponses, UNREAD_RESPONSES } from './components.ts';
 import { COMPONENT_HEADERS, type Declared, type Json, type Operation } from './route.ts';
@@ -15,14 +14,10 @@ import { describeService, tagsWith } from './text.ts';
 /** The interface's own version, not the package's. */
 const INTERFACE_VERSION = '0.1.0';
 
-interface OpenApiOptions {
-  readonly catalogue: readonly Endpoint<never>[];
+interface OpenApiOptions extends Omit<Described, 'acceptsOf'> {
   readonly declared: Declared;
-  readonly requirementOf: RequirementOf;
   /** Every way to pay, as a 402 offers them. By default the plain one alone. */
-  acceptsOf?(endpoint: Endpoint<never>): readonly Requirement[];
-  readonly chain: NamedChain;
-  readonly publicOrigin: string;
+  acceptsOf?: Described['acceptsOf'];
   readonly mpp?: boolean;
   /** http, https or mailto. Without one the service's own address is used. */
   readonly contactUrl?: string | null;
@@ -69,7 +64,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   }
   for (const operation of declared.operations) add(operation);
   await scribe.ready();
-  const document = structuredClone(scribe.swagger()) as Described;
+  const document = structuredClone(scribe.swagger()) as Document;
   await scribe.close();
   addResponses(document, sold);
   return {
@@ -188,10 +183,10 @@ function x402({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Requ
   return { x402: { protocol: 'x402', version: 2, scheme, network, asset, amount, payTo, maxTimeoutSeconds } };
 }
 
-type Described = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
+type Document = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
 
 /** The plugin takes no references to responses. */
-function addResponses({ paths }: Described, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
+function addResponses({ paths }: Document, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
   for (const { endpoint, mount } of sold) {
     const operation = paths[pathOn(endpoint, mount)]?.get;
     if (operation) operation.responses = describeResponses(endpoint, mount);
