@@ -26,6 +26,8 @@ export function formatNative(wei: bigint): string {
 /** Of USDC's ERC-20 interface, and the most with which an amount in USDC is shown. */
 export const USDC_DECIMALS = 6;
 export const MSAT_PER_SAT = 1000n;
+/** Of an amount in millisatoshis that is shown in sats. */
+export const MSAT_DECIMALS = 3;
 
 /** 10^-`decimals` USDC with at most six decimals, rounded to the nearest; a half goes up. */
 export function formatUsdc(amount: bigint, decimals: number): string {

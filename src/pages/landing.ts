@@ -171,16 +171,12 @@ export function renderPrices(catalogue: readonly Entry[]): Html {
 <caption class="unseen">Priced routes</caption>
 <thead><tr><th scope="col">Route</th><th scope="col">What it answers</th>\
 <th scope="col" class="number">USD a call</th></tr></thead>
-${families.map(({ title, segments }) =>
-  groupOf(
-    title,
-    sold.filter((entry) => segments.includes(segmentOf(entry))),
-  ),
-)}
+${families.map((family) => groupOf(family, sold))}
 </table>`;
 }
 
-function groupOf(title: string, entries: readonly Entry[]): Html | null {
+function groupOf({ title, segments }: (typeof FAMILIES)[number], sold: readonly Entry[]): Html | null {
+  const entries = sold.filter((entry) => segments.includes(segmentOf(entry)));
   if (entries.length === 0) return null;
   return html`<tbody>
 <tr class="family"><th colspan="3" scope="rowgroup">${title}</th></tr>

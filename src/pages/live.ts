@@ -43,14 +43,8 @@ const PLACES = 4;
 function summariseFees(fees: Fees): Html {
   if (!fees) return html`<p class="now">${UNKNOWN}</p>`;
   const { baseFee, nextBaseFee, hours } = fees;
-  const least = extreme(
-    hours.map(({ minGwei }) => minGwei),
-    Math.min,
-  );
-  const most = extreme(
-    hours.map(({ maxGwei }) => maxGwei),
-    Math.max,
-  );
+  const [lows, highs] = [hours.map(({ minGwei }) => minGwei), hours.map(({ maxGwei }) => maxGwei)];
+  const [least, most] = [extreme(lows, Math.min), extreme(highs, Math.max)];
   const next = nextBaseFee && ` Next block ${showDecimal(nextBaseFee.gwei, PLACES)} gwei.`;
   const day =
     least !== null &&
@@ -101,19 +95,14 @@ export function renderLatencyChart({ charts, clock }: Pick<PageParts, 'charts' |
 function summariseRpc(rpc: Rpc): Html {
   const endpoints = rpc?.endpoints ?? [];
   const answering = endpoints.filter(({ ok }) => ok === true);
-  const fastest = extreme(
-    answering.flatMap(({ latencyMs }) => latencyMs ?? []),
-    Math.min,
-  );
+  const latencies = answering.flatMap(({ latencyMs }) => latencyMs ?? []);
+  const fastest = extreme(latencies, Math.min);
   if (fastest === null) return html`<p class="now">${UNKNOWN}</p>`;
   const all =
     endpoints.length === 1 ? 'The one endpoint answers' : `${answering.length} of ${endpoints.length} endpoints answer`;
-  const lag = extreme(
-    answering.flatMap(({ headLagBlocks }) => headLagBlocks ?? []),
-    Math.max,
-  );
+  const lags = answering.flatMap(({ headLagBlocks }) => headLagBlocks ?? []);
   return html`<p class="now" data-value="${fastest}"><strong>${fastest}</strong> ms</p>
-<p>${all}; this is the fastest. ${lagText(lag)}</p>`;
+<p>${all}; this is the fastest. ${lagText(extreme(lags, Math.max))}</p>`;
 }
 
 function lagText(blocks: number | null): string | null {

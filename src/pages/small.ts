@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AppError } from '../errors.ts';
 import { acceptsHtml } from '../http/answers.ts';
-import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
+import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import { presentsPayment } from '../payment/http-auth.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 import { quoteShell } from './examples.ts';
@@ -71,8 +71,6 @@ const STATES: Readonly<Record<FoundPayment['state'], string>> = {
     'paid. An answer is kept for a limited time.',
   delivered: 'The payment arrived, and its answer was delivered.',
 };
-
-const MSAT_DECIMALS = 3;
 
 function amountOf({ rail, amount }: FoundPayment): string {
   return rail === 'usdc'

@@ -1,6 +1,6 @@
 import { nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/memory.ts';
-import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
+import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import type { RailSum } from '../payment/settled-today.ts';
 import {
   type Html,
@@ -171,8 +171,6 @@ ${renderHeads(['Rail', 'Payments', 'Sum'])}
 ${sums === null && html`<p>The ledger gave no answer: ${UNKNOWN}.</p>`}`;
 }
 
-const MSAT_DECIMALS = 3;
-
 const RAILS: Readonly<
   Record<RailSum['rail'], { readonly name: string; readonly unit: string; readonly decimals: number }>
 > = {
@@ -271,10 +269,8 @@ function outcomeOf(
   name: string,
   probes: readonly { readonly atMs: number; readonly latencyMs: number | null }[],
 ): Outcome {
-  const [ok, failed] = [
-    probes.findLast(({ latencyMs }) => latencyMs !== null),
-    probes.findLast(({ latencyMs }) => latencyMs === null),
-  ];
+  const ok = probes.findLast(({ latencyMs }) => latencyMs !== null);
+  const failed = probes.findLast(({ latencyMs }) => latencyMs === null);
   return {
     name,
     okAtMs: ok?.atMs ?? null,

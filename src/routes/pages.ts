@@ -13,12 +13,8 @@ import { createSettledToday } from '../payment/settled-today.ts';
 export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   const { clock } = deps;
   const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
-  const settledToday = createSettledToday(
-    deps.settled,
-    (contract) => (contract ? deps.settledOn(contract) : 'lightning'),
-    clock,
-    ['usdc', 'lightning'],
-  );
+  const railOf = (contract: Uint8Array | null) => (contract ? deps.settledOn(contract) : 'lightning');
+  const settledToday = createSettledToday(deps.settled, railOf, clock, ['usdc', 'lightning']);
   mountAssets(app);
   mountSiteFiles(app);
   const terms = encodePage(renderTerms(deps.config));
@@ -26,16 +22,10 @@ export function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
   mountReference(app, deps);
   const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
   mountDemoBuyer(app, { ...deps, prices });
-  mountPage(
-    app,
-    '/',
-    keepPage(clock, () => renderLanding(parts)),
-  );
-  mountPage(
-    app,
-    '/status',
-    keepPage(clock, () => renderStatus(parts, settledToday)),
-  );
+  const landing = keepPage(clock, () => renderLanding(parts));
+  mountPage(app, '/', landing);
+  const status = keepPage(clock, () => renderStatus(parts, settledToday));
+  mountPage(app, '/status', status);
   mountPage(app, '/market', async (request, reply) => {
     const { text, isBad } = await renderMarket(parts, request.query as Record<string, unknown>);
     if (isBad) reply.code(400);
