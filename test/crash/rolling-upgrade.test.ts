@@ -6,9 +6,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { type Postgres, startPostgres } from '../../scripts/lib/ledger/postgres.ts';
 import { checkout, hasCommit } from '../../scripts/lib/schemas/checkout.ts';
+import { openEarlierPostgres } from '../../scripts/lib/schemas/earlier-stores.ts';
 import { RELEASED } from '../../scripts/lib/schemas/released.ts';
+import { systemClock } from '../../src/lib/clock.ts';
 import { newestVersion } from '../../src/store/db/migrate.ts';
-import { describePostgres } from '../support/ledger/ledger-adapters.ts';
+import { openPostgresStores } from '../../src/store/open-postgres.ts';
+import type { LedgerStores } from '../../src/store/ports/stores.ts';
+import { channelState, channelTerms, voucherSale } from '../support/ledger/channel-rows.ts';
+import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
+import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { leaderOf } from '../support/service/instances.ts';
 import { checkSale, expectBalancedLedger, untilNothingIsOpen } from '../support/service/instances-checks.ts';
 import { ownPort } from '../support/service/own-port.ts';
@@ -23,10 +29,12 @@ const NEWEST = newestVersion();
 const EARLIER = RELEASED.filter(({ database, version }) => database === 'postgres' && version < NEWEST);
 /** The last schema before today's, and the last one whose instances may not run beside today's. */
 const [before, older] = [EARLIER.at(-1), EARLIER.findLast(({ version }) => version < 18)];
-if (before === undefined || older === undefined) throw new Error('there is no earlier schema');
+/** The first schema whose instances may run beside today's. Its transactions are SERIALIZABLE, and today's are not. */
+const beside = EARLIER.find(({ version }) => version === 18);
+if (before === undefined || older === undefined || beside === undefined) throw new Error('there is no earlier schema');
 const missing = !process.env.SLOW
   ? 'it belongs to the slow lane'
-  : hasCommit(before.commit) && hasCommit(older.commit)
+  : [before, older, beside].every(({ commit }) => hasCommit(commit))
     ? null
     : 'this clone lacks the history';
 if (missing !== null) process.stderr.write(`skipped, an upgrade with running instances: ${missing}\n`);
@@ -159,6 +167,40 @@ describe.skipIf(missing !== null)('an upgrade', () => {
 
       // What was stopped cannot come back: the ledger is newer than its program.
       await expect(old.start()).rejects.toThrow('start the newer program');
+    });
+
+    test(`from version ${beside.version}: caps, places, moves and charges are exact over two of then and two of today`, async () => {
+      await postgres.createDatabase('mixed');
+      const url = postgres.url('mixed');
+      const today = () => openPostgresStores({ url, ...POSTGRES_LIMITS, clock: systemClock });
+      const then = checkout(beside.commit, work);
+      const stores = [await openEarlierPostgres(then, url), await openEarlierPostgres(then, url)];
+      stores.push(await today(), await today());
+      const each = <T>(count: number, call: (one: LedgerStores, at: number) => Promise<T>): Promise<T[]> =>
+        Promise.all(Array.from({ length: count }, (_, at) => call(stores[at % stores.length] as LedgerStores, at)));
+      const won = (tried: readonly unknown[]): number => tried.filter(Boolean).length;
+      for (let round = 0; round < 5; round++) {
+        const payer = Buffer.alloc(20, 100 + round);
+        const row = (at: number) => reservation(`r${round}-${at}`, `r${round}-${at}`, { payer });
+        expect(won(await each(80, ({ payments }, at) => payments.reserve(row(at), 5, null)))).toBe(5);
+        const open = (await stores[3]?.payments.listByState(['reserved'], 10)) ?? [];
+        const sums = await each(5, ({ payments }, at) => payments.openBefore(row(0), open[at]?.id ?? ''));
+        expect(new Set(sums)).toEqual(new Set([0n, 500n, 1000n, 1500n, 2000n]));
+        for (const { id } of open) {
+          const moved = await each(4, ({ payments }) => payments.move(id, ['reserved'], 'settling', {}));
+          const end = { transaction: hash32(id).subarray(0, 16), endedAt: 1 };
+          const settled = await each(4, ({ payments }) => payments.move(id, ['settling'], 'settled', end));
+          expect([won(moved), won(settled)]).toEqual([1, 1]);
+        }
+        expect(await stores[round % 4]?.transfers.due(0, 100)).toHaveLength(5 * (round + 1));
+        await stores[3]?.channels.note(channelTerms(`c${round}`), channelState(), 1);
+        for (let max = 100n; max <= 1_000n; max += 100n) {
+          const sale = (at: number) => voucherSale(`v${round}-${max}-${at}`, `c${round}`, max);
+          expect(won(await each(4, ({ channels }, at) => channels.charge(sale(at), Buffer.from('r'), 9)))).toBe(1);
+        }
+        expect((await stores[2]?.channels.get(channelTerms(`c${round}`).id))?.charged).toBe(1_000n);
+      }
+      for (const one of stores) await one.close();
     });
 
     test(`from version ${older.version}: today's instance does not start while one of then runs, and says why`, async () => {
