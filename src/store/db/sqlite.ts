@@ -111,6 +111,8 @@ interface Prepared {
   readonly first: Bound;
   readonly returnsRows: boolean;
   readonly columns: readonly Column[];
+  /** A row of nulls. Its copies have a shape that the engine knows: built up name by name, a payment reads half as fast. */
+  readonly blank: object;
   readonly followers: readonly Bound[];
 }
 interface Column {
@@ -132,31 +134,31 @@ export function createCalls(db: Sqlite) {
     const columns = first.statement.reader ? first.statement.columns().map(({ name }) => name) : [];
     const isExact = columns.some((name) => MONEY.has(name));
     if (columns.length > 0) first.statement.raw().safeIntegers(isExact);
+    const given = sql.given ?? columns;
     return {
       first,
       returnsRows: columns.length > 0,
-      columns: (sql.given ?? columns).map((name) => ({
-        name,
-        at: columns.indexOf(name),
-        decode: decoderOf(name, isExact),
-      })),
+      columns: given.map((name) => ({ name, at: columns.indexOf(name), decode: decoderOf(name, isExact) })),
+      blank: Object.fromEntries(given.map((name) => [name, null])),
       followers: sql.followers.map((text) => bound(db, render(asValues(text), SQLITE, values), columns)),
     };
   });
 
   function run<Row extends object>(call: Call<Row>): Result<Row> {
-    const { first, returnsRows, columns, followers } = find(call);
+    const prepared = find(call);
+    const { first, returnsRows, followers } = prepared;
     const values = valuesOf(first, call.values);
     if (!returnsRows) return { rows: [], changes: first.statement.run(values).changes };
     const raw = first.statement.all(values) as unknown[][];
     for (const row of raw) for (const one of followers) one.statement.run(valuesOf(one, call.values, row));
-    return { rows: raw.map((row) => rowOf(columns, row) as Row), changes: raw.length };
+    return { rows: raw.map((row) => rowOf(prepared, row) as Row), changes: raw.length };
   }
 
   function* iterate<Row extends object>(call: Call<Row>): Generator<Row> {
-    const { first, columns } = find(call);
+    const prepared = find(call);
+    const { first } = prepared;
     const raw = first.statement.iterate(valuesOf(first, call.values)) as IterableIterator<unknown[]>;
-    for (const row of raw) yield rowOf(columns, row) as Row;
+    for (const row of raw) yield rowOf(prepared, row) as Row;
   }
 
   const look = db.transaction((plan: () => Plan<unknown>) => drive(plan(), run));
@@ -199,11 +201,11 @@ export function boundValue(value: unknown): unknown {
   return typeof value === 'bigint' && BigInt.asIntN(64, value) !== value ? String(value) : value;
 }
 
-function rowOf(columns: readonly Column[], raw: readonly unknown[]): object {
-  const row: Record<string, unknown> = {};
+function rowOf({ columns, blank }: Prepared, raw: readonly unknown[]): object {
+  const row: Record<string, unknown> = { ...blank };
   for (const { name, at, decode } of columns) {
     const value = raw[at];
-    row[name] = decode && value !== null ? decode(value) : value;
+    if (value !== null) row[name] = decode ? decode(value) : value;
   }
   return row;
 }
