@@ -18,7 +18,7 @@ import {
 import type { ChannelConfig, ChannelState } from './ports/channel-state.ts';
 import type { Channel, ChannelOperation, ChannelStore, NewOperation, OperationEnd } from './ports/channels.ts';
 
-// Payment channels: what the chain shows of them, what their vouchers were charged, and what our relayer does with them.
+// Payment channels: what the chain shows of them, what vouchers were charged, and what our relayer does with them.
 // Their writes have the payments' turn, because the guards read the tables of both.
 
 // --- A channel's row
@@ -141,8 +141,8 @@ const WHAT_IS_OPEN = sql<{ channelId: Uint8Array }, { open: 'deposit' | 'refund'
   `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`,
 );
 // A row is inserted only if the channel's charges are exactly `max - price`. The unique indexes refuse a second sale of
-// the voucher, and another payment's identifier. The state must be one that two providers gave, and the contract must not
-// have refused the charges. The place is 0, because only open payments are ordered.
+// the voucher, and another payment's identifier. Two providers must have given the state, and the contract must not have
+// refused the charges. The place is 0, because only open payments are ordered.
 const CHARGE = sql<NewValues & { body: Uint8Array; keepUntil: number }, { id: string; channel_after: string }>(
   `INSERT INTO usdc_payments (${NEW_COLUMNS}, state, charged, ended_at, channel_after, place)
    SELECT ${NEW_VALUES}, 'settled', @price::numeric, @reservedAt::bigint, ${afterWith('balance')}, 0

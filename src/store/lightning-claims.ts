@@ -60,7 +60,7 @@ const EARLIER = 'lightning_facilitator_payees WHERE day >= @since::text AND day 
 /** Of a payee's rows of the days that count: it is known. A client's hash is the same on all days of one payee. */
 const KNOWN = `count(*) >= ${KNOWN_DAYS} AND (max(other_clients) > 0 OR count(DISTINCT client) > 1)`;
 
-/** The day before these claims. Its known payees are counted once, which reads a month of payees. */
+/** The day before these claims. Its known payees are counted by the day's first claim, which reads a month of them. */
 const OF_DAY = `
   coalesce(max(claims), 0) AS today, coalesce(max(new_payee_claims), 0) AS open,
   coalesce(max(known_payees),
@@ -109,13 +109,16 @@ const counting = (of: FieldIn, firstClient: string, per: (group: string) => stri
   `INSERT INTO lightning_claims (network, payment_hash, pay_to, amount_msat, claimed_at, keep_until)
    SELECT ${of('network')}, ${of('paymentHash')}, ${of('payTo')}, ${of('amountMsat')}, ${of('claimedAt')},
           ${of('keepUntil')} FROM done WHERE done.is_made`,
+  // A refusal keeps the number of known payees too: else each replay of an old proof would count them anew.
   `INSERT INTO lightning_facilitator_days (day, claims, new_payee_claims, known_payees)
-   SELECT @day::text, count(*), count(CASE WHEN done.part = 'open' THEN 1 END), max(done.known_payees)
-     FROM done WHERE done.is_made HAVING count(*) > 0
+   SELECT @day::text, count(CASE WHEN done.is_made THEN 1 END), count(CASE WHEN done.part = 'open' THEN 1 END),
+          max(done.known_payees)
+     FROM done HAVING count(*) > 0
    ON CONFLICT (day) DO UPDATE
       SET claims = lightning_facilitator_days.claims + excluded.claims,
           new_payee_claims = lightning_facilitator_days.new_payee_claims + excluded.new_payee_claims,
-          known_payees = excluded.known_payees`,
+          known_payees = excluded.known_payees
+    WHERE excluded.claims > 0 OR lightning_facilitator_days.known_payees IS NULL`,
   `INSERT INTO lightning_facilitator_clients (day, client_hash, claims)
    SELECT @day::text, ${of('clientHash')}, count(*) FROM done WHERE done.is_made ${per(of('clientHash'))}
    ON CONFLICT (day, client_hash) DO UPDATE SET claims = lightning_facilitator_clients.claims + excluded.claims`,

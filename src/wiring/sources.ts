@@ -70,7 +70,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 type NamesSources = Pick<Sources, 'dns' | 'rdap' | 'currency' | 'wiki'>;
 
-/** Time-outs add up to less than an endpoint's `HANDLER_TIMEOUT_MS`, also with a second source, and for whois with its DNS. */
+/** Time-outs add up to less than `HANDLER_TIMEOUT_MS`, also with a second source, and for whois with its DNS. */
 export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
   // A call asks for up to eight types at once. No cache: records are sold as live.
   const resolver = (name: string, url: string) => {

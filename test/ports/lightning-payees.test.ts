@@ -34,6 +34,22 @@ describePorts('the parts of the facilitator’s day', (adapter) => {
     expect(await claimFor('5', 'one', { payeeCap: 3, day: '2026-03-04' })).toBe('claimed');
   });
 
+  test('the known payees are counted once a day, also where the day begins with a claim that is refused', async () => {
+    await makeKnown('known');
+    const ofDay = (day: string) =>
+      ledger.sql(`SELECT claims, known_payees FROM lightning_facilitator_days WHERE day = '${day}'`);
+    // A proof of yesterday, presented again by somebody else.
+    expect(await claimFor(`known ${EARLIER[2]}`, 'known', {}, 'a stranger')).toBe('duplicate');
+    expect((await ofDay(TODAY)).map((row) => Object.values(row).map(Number))).toEqual([[0, 1]]);
+    // Known since then: it does not count before the next day.
+    expect(await claimFor('more', 'known')).toBe('claimed');
+    expect((await ofDay(TODAY)).map((row) => Object.values(row).map(Number))).toEqual([[1, 1]]);
+    const refused = { openCap: 0, dailyCap: 0 };
+    expect(await outcomesOf(3, (at) => claimFor(`no ${at}`, `no ${at}`, refused))).toEqual(Array(3).fill('daily_cap'));
+    expect((await ofDay(TODAY)).map((row) => Object.values(row).map(Number))).toEqual([[1, 1]]);
+    expect(await counts()).toMatchObject({ today: 1 });
+  });
+
   test('one claim on the day before makes no payee known: the open part stays closed to it', async () => {
     const caps = { dailyCap: 8, openCap: 4 };
     const payees = ['a', 'b', 'c', 'd'];

@@ -111,7 +111,7 @@ interface Prepared {
   readonly first: Bound;
   readonly returnsRows: boolean;
   readonly columns: readonly Column[];
-  /** A row of nulls. Its copies have a shape that the engine knows: built up name by name, a payment reads half as fast. */
+  /** A row of nulls. Its copies have a shape that the engine knows: a row built up by name reads half as fast. */
   readonly blank: object;
   readonly followers: readonly Bound[];
 }

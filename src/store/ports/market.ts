@@ -46,9 +46,7 @@ export interface MarketChanges {
   readonly changed: readonly StoredListing[];
 }
 
-/**
- * Durable state of the market. When a promise resolves, its change is on disk. When it rejects, the change may be there too.
- */
+/** Durable state of the market. When a write resolves, it is on disk. When it rejects, it may be there too. */
 export interface MarketStore {
   find(place: string): Promise<StoredListing | null>;
   /**

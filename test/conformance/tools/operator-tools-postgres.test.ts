@@ -135,8 +135,8 @@ describePostgresSteps('a ledger that outgrows its machine', () => {
     }
     const open = "FROM usdc_payments WHERE state NOT IN ('settled', 'failed')";
     const order = async (rows: Rows | Promise<Rows>) => (await rows).map(({ id }) => id);
-    expect(await order(ask(`SELECT id ${open} ORDER BY place`))).toEqual(
-      await order(inFile(`SELECT id ${open} ORDER BY rowid`)),
+    expect(await order(ask(`SELECT id ${open} ORDER BY payer, place`))).toEqual(
+      await order(inFile(`SELECT id ${open} ORDER BY payer, rowid`)),
     );
   });
 
