@@ -4,9 +4,11 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import { AppError } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { hasFittingCase } from '../lib/secp256k1.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
 import { withoutCredentials } from '../lib/url.ts';
+import type { Sources } from './sources.ts';
 
 // What all routes share, so that one thing has one shape in every answer: members, addresses and hashes, percentages,
 // the source of a live answer, the parts for which an answer does not fail, the priced detail that a free answer names.
@@ -59,6 +61,13 @@ export const field = {
 
 export const asOfBlock = field.count('The block at which the answer was read');
 
+/** How an answer ends that was read from the chain just now. */
+export const readAtFields = { asOfBlock, source: sourceSchema };
+
+export function readAt(block: number, { chain, clock }: Pick<Sources, 'chain' | 'clock'>) {
+  return { asOfBlock: block, source: chainSource(chain, clock) };
+}
+
 /** In one letter case or with a right EIP-55 checksum. It is parsed to lower case, so that equal requests are equal. */
 export function addressParam(description: string) {
   return hexText(40, 'a 0x address of 40 hex digits')
@@ -96,6 +105,8 @@ export const EXAMPLE_CHAIN_SOURCE = {
   url: 'https://rpc.mainnet.arc.io',
   retrievedAt: 1795199401,
 };
+
+export const EXAMPLE_READ_AT = { asOfBlock: 32250000, source: EXAMPLE_CHAIN_SOURCE };
 
 export function showPerGas(wei: bigint) {
   return { wei: wei.toString(), gwei: formatGwei(wei) };

@@ -4,17 +4,8 @@ import { readNewestNumber } from '../../chain/block.ts';
 import { accountCodeCalls, readAccountCode } from '../../chain/contracts.ts';
 import { readTokenWithSupply, tokenCalls } from '../../chain/erc20.ts';
 import { NotFound } from '../../errors.ts';
-import { sourceSchema } from '../../lib/service.ts';
 import { formatUnits } from '../../lib/units.ts';
-import {
-  addressParam,
-  asOfBlock,
-  chainSource,
-  EXAMPLE_CHAIN_SOURCE,
-  field,
-  missingField,
-  missingWhen,
-} from '../fields.ts';
+import { addressParam, EXAMPLE_READ_AT, field, missingField, missingWhen, readAt, readAtFields } from '../fields.ts';
 import { type Collected, EXAMPLE_PROVENANCE, freshness, freshnessOf } from '../freshness.ts';
 import { EXAMPLE_FX, EXAMPLE_POOL } from '../fx/fields.ts';
 import { marketField, showMarket, uncollectedReason } from '../market-prices.ts';
@@ -59,8 +50,7 @@ const result = z.strictObject({
   ),
   missing: missingField,
   freshness,
-  asOfBlock,
-  source: sourceSchema,
+  ...readAtFields,
 });
 
 type TokenSources = Collected & Pick<Sources, 'usdc'>;
@@ -109,8 +99,7 @@ export const chainToken = defineEndpoint({
       },
       missing: [{ field: 'creation', reason: REASONS.notCreatedHere }],
       freshness: EXAMPLE_PROVENANCE.freshness,
-      asOfBlock: 32250000,
-      source: EXAMPLE_CHAIN_SOURCE,
+      ...EXAMPLE_READ_AT,
     },
   },
   async run({ address }, sources: TokenSources, signal) {
@@ -151,8 +140,7 @@ export const chainToken = defineEndpoint({
         [holdersSeen === null, 'holdersSeen', uncollected ?? REASONS.nothingCollected],
       ]),
       freshness: freshnessOf(status, clock),
-      asOfBlock: block,
-      source: chainSource(chain, clock),
+      ...readAt(block, sources),
     };
   },
 });

@@ -20,10 +20,9 @@ import {
 import type { CollectedPool } from '../../collector/store/trades.ts';
 import { NotFound } from '../../errors.ts';
 import { setNewest } from '../../lib/memory.ts';
-import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../../lib/units.ts';
 import { floorOf, notBelow } from '../fees/fields.ts';
-import { asOfBlock, chainSource, EXAMPLE_CHAIN_SOURCE, field, hashParam, showPerGas } from '../fields.ts';
+import { EXAMPLE_READ_AT, field, hashParam, readAt, readAtFields, showPerGas } from '../fields.ts';
 import { liveOr } from '../freshness.ts';
 import type { Sources } from '../sources.ts';
 
@@ -177,8 +176,7 @@ const txFields = z.strictObject({
   swapsTruncated: field.boolean(`true when there are more than the ${MAX_SWAPS} listed`),
   pending: pendingField,
   explorerUrl: field.textOrNull('The transaction at the chain’s explorer; null without one'),
-  asOfBlock,
-  source: sourceSchema,
+  ...readAtFields,
 });
 
 const EXAMPLE_TX: z.output<typeof txFields> = {
@@ -222,8 +220,7 @@ const EXAMPLE_TX: z.output<typeof txFields> = {
   swapsTruncated: false,
   pending: null,
   explorerUrl: `https://explorer.arc.io/tx/0x${'3e'.repeat(32)}`,
-  asOfBlock: 32250000,
-  source: EXAMPLE_CHAIN_SOURCE,
+  ...EXAMPLE_READ_AT,
 };
 
 type TxSources = Pick<Sources, 'chain' | 'clock' | 'usdc' | 'reads' | 'collected' | 'explorerUrl'>;
@@ -240,7 +237,7 @@ export const chainTx = defineEndpoint({
   result: txFields,
   example: { params: { hash: EXAMPLE_TX.hash }, result: EXAMPLE_TX },
   async run({ hash }, sources: TxSources, signal) {
-    const { chain, clock, explorerUrl } = sources;
+    const { chain, explorerUrl } = sources;
     const read = await readTransaction(chain, hash, { signal });
     if (read === null)
       throw new NotFound(`no node knows a transaction ${hash}; one that was just sent may not be in a block yet`);
@@ -267,8 +264,7 @@ export const chainTx = defineEndpoint({
       ...moves,
       pending: receipt === null ? showPending(transaction, pendingState, sources) : null,
       explorerUrl: explorerUrl === null ? null : `${explorerUrl}/tx/${hash}`,
-      asOfBlock: head,
-      source: chainSource(chain, clock),
+      ...readAt(head, sources),
     };
   },
 });

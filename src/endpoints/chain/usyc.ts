@@ -3,9 +3,8 @@ import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { readNewestNumber } from '../../chain/block.ts';
 import { type Round, type Rounds, readOracle } from '../../chain/oracle.ts';
 import { Unavailable } from '../../errors.ts';
-import { sourceSchema } from '../../lib/service.ts';
 import { formatUnits } from '../../lib/units.ts';
-import { asOfBlock, chainSource, DAY_SECONDS, EXAMPLE_CHAIN_SOURCE, field, percentOf } from '../fields.ts';
+import { DAY_SECONDS, EXAMPLE_READ_AT, field, percentOf, readAt, readAtFields } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 
 // The price of USYC by its oracle on the chain: the last round, the supply, and the growth that past rounds show.
@@ -47,8 +46,7 @@ const result = z.strictObject({
     usd: field.decimal('The price then'),
   }),
   contracts: field.object('What was read', { token: field.address('USYC'), oracle: field.address('Its price oracle') }),
-  asOfBlock,
-  source: sourceSchema,
+  ...readAtFields,
 });
 
 export const chainUsyc = defineEndpoint({
@@ -84,8 +82,7 @@ export const chainUsyc = defineEndpoint({
         token: '0x8a5d989bbb96929f689b0200f435f53da42bf490',
         oracle: '0x4bc8d5acd3d040d2903dd9c5b7048520c6ff537a',
       },
-      asOfBlock: 32250000,
-      source: EXAMPLE_CHAIN_SOURCE,
+      ...EXAMPLE_READ_AT,
     },
   },
   notConfigured: ({ usyc }) => (usyc === null ? notConfigured() : null),
@@ -110,8 +107,7 @@ export const chainUsyc = defineEndpoint({
       supplyUnit: 'USYC' as const,
       history: rounds.map(show),
       contracts: { token: usyc.token.toLowerCase(), oracle: usyc.oracle.toLowerCase() },
-      asOfBlock: block,
-      source: chainSource(chain, clock),
+      ...readAt(block, { chain, clock }),
     };
   },
 });

@@ -6,17 +6,16 @@ import { balanceCall, readBalance, readTokens, type Token } from '../../chain/er
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { index, quantity, type RpcOptions, type RpcOutcome, readOutcome, toQuantity } from '../../chain/rpc/wire.ts';
 import { AppError, UpstreamFailed } from '../../errors.ts';
-import { sourceSchema } from '../../lib/service.ts';
 import { formatNative, formatUnits, NATIVE_DECIMALS, USDC_DECIMALS } from '../../lib/units.ts';
 import {
   addressParam,
-  asOfBlock,
-  chainSource,
-  EXAMPLE_CHAIN_SOURCE,
+  EXAMPLE_READ_AT,
   field,
   type Missing,
   missingField,
   missingWhen,
+  readAt,
+  readAtFields,
 } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 import {
@@ -111,8 +110,7 @@ const result = z.strictObject({
     },
   ),
   missing: missingField,
-  asOfBlock,
-  source: sourceSchema,
+  ...readAtFields,
 });
 
 /** Where the two balances are one, as on Arc. */
@@ -175,12 +173,11 @@ export const chainWallet = defineEndpoint({
         complete: true,
       },
       missing: [notCollected(['0x3600000000000000000000000000000000000000'])],
-      asOfBlock: 32250000,
-      source: EXAMPLE_CHAIN_SOURCE,
+      ...EXAMPLE_READ_AT,
     },
   },
   async run({ address }, sources: Sources, signal) {
-    const { chain, clock, reads, projectToken } = sources;
+    const { chain, reads, projectToken } = sources;
     const block = await readNewestNumber(chain);
     const tokens = walletTokens(sources);
     const own = accountCalls(address, block);
@@ -222,8 +219,7 @@ export const chainWallet = defineEndpoint({
           [activity !== null && activity.until.block < block, 'activity', REASONS.notCollectedYet],
         ]),
       ],
-      asOfBlock: block,
-      source: chainSource(chain, clock),
+      ...readAt(block, sources),
     };
   },
 });
