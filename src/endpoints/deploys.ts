@@ -4,17 +4,15 @@ import { integerParam } from '../catalogue/params.ts';
 import type { Deploy, DeployDetail, DeployPlace, DeployReads } from '../collector/store/deploys.ts';
 import { DeployKinds } from '../collector/store/rows.ts';
 import { NotFound } from '../errors.ts';
-import { sourceSchema } from '../lib/service.ts';
 import { addressParam, detailField, field, paidDetail } from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
-  freshness,
-  KEEP_MS,
+  keptUntilWritten,
   lastHours,
   provenance,
+  provenanceFields,
   soldUntil,
-  untilWritten,
 } from './freshness.ts';
 
 // The contracts that transactions created, as collected: pages and the count per hour (paid); the newest (free).
@@ -128,8 +126,7 @@ export const deploysHistory = defineEndpoint({
         deployers: field.count('Distinct accounts that created one'),
       },
     ),
-    freshness,
-    source: sourceSchema,
+    ...provenanceFields,
   }),
   example: {
     params: { limit: '1' },
@@ -206,11 +203,9 @@ export const deploys = defineEndpoint({
   result: z.strictObject({
     deploys: z.array(deployField).meta({ description: DEPLOYS_NOTE }),
     detail: detailField,
-    freshness,
-    source: sourceSchema,
+    ...provenanceFields,
   }),
-  cacheMs: KEEP_MS,
-  version: untilWritten,
+  ...keptUntilWritten,
   example: { params: { limit: '1' }, result: { deploys: [EXAMPLE_DEPLOY], detail: DETAIL, ...EXAMPLE_PROVENANCE } },
   async run({ limit }, sources: Collected) {
     return { deploys: sources.reads.deploys(limit).map(showDeploy), detail: DETAIL, ...provenance(sources) };

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { CollectorStatus } from '../collector/store/facts.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { sourceSchema } from '../lib/service.ts';
 import { inTime } from '../lib/tasks.ts';
 import { DAY_SECONDS, field } from './fields.ts';
 import type { Sources } from './sources.ts';
@@ -11,11 +12,11 @@ import type { Sources } from './sources.ts';
 
 export type Collected = Pick<Sources, 'chain' | 'clock' | 'collector' | 'reads' | 'collected'>;
 
-/** A free answer's bytes are kept so long when the collector writes nothing: its lag grows even then. */
-export const KEEP_MS = 5000;
-
-/** A free endpoint's `version`: it changes with each write of the collector. */
-export const untilWritten = ({ reads }: Pick<Sources, 'reads'>): number => reads.version();
+/** Of a free endpoint: its answer changes with each write of the collector, and its lag grows even without one. */
+export const keptUntilWritten = {
+  cacheMs: 5000,
+  version: ({ reads }: Pick<Sources, 'reads'>): number => reads.version(),
+};
 
 export const freshness = field.object('How current the collected data is; null while unknown', {
   head: field.countOrNull('The newest block of the chain, as a provider last reported it'),
@@ -23,6 +24,8 @@ export const freshness = field.object('How current the collected data is; null w
   lagBlocks: field.integerOrNull('Blocks between the two'),
   lagSeconds: field.integerOrNull('Time between the two, and since a provider last confirmed the head'),
 });
+
+export const provenanceFields = { freshness, source: sourceSchema };
 
 /** While no provider answers, the lag grows with the clock. */
 export function freshnessOf(status: CollectorStatus, clock: Clock): z.output<typeof freshness> {

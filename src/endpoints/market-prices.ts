@@ -3,9 +3,8 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import type { Amounts } from '../collector/store/trades.ts';
 import { Unavailable } from '../errors.ts';
 import { secondsSince } from '../lib/clock.ts';
-import { sourceSchema } from '../lib/service.ts';
 import { DAY_SECONDS, field, percentOf } from './fields.ts';
-import { type Collected, EXAMPLE_PROVENANCE, freshness, provenance, soldUntil } from './freshness.ts';
+import { type Collected, EXAMPLE_PROVENANCE, provenance, provenanceFields, soldUntil } from './freshness.ts';
 import {
   fxUnits,
   lastTrade,
@@ -70,8 +69,7 @@ export const marketPrices = defineEndpoint({
     pairs: z.array(pair).meta({
       description: 'In the order in which the service lists them; hour and day end with the newest collected block',
     }),
-    freshness,
-    source: sourceSchema,
+    ...provenanceFields,
   }),
   example: {
     params: {},

@@ -8,12 +8,11 @@ import {
   type Collected,
   collectedUntil,
   EXAMPLE_PROVENANCE,
-  freshness,
-  KEEP_MS,
+  keptUntilWritten,
   lastHours,
   liveOrCollected,
   provenance,
-  untilWritten,
+  provenanceFields,
 } from './freshness.ts';
 import type { Sources } from './sources.ts';
 
@@ -193,8 +192,7 @@ const activityResult = z.strictObject({
       complete: field.boolean('true: the hour is over and every block of it was counted'),
     },
   ),
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 export const activity = defineEndpoint({
@@ -204,8 +202,7 @@ export const activity = defineEndpoint({
   summary: 'Blocks, transactions and operations by type for each of the last 24 hours.',
   params: z.object({}),
   result: activityResult,
-  cacheMs: KEEP_MS,
-  version: untilWritten,
+  ...keptUntilWritten,
   example: {
     params: {},
     result: {
@@ -264,8 +261,7 @@ const healthResult = z.strictObject({
     }),
     windowCollected: z.number().meta({ description: 'The same, under its old name' }),
   }),
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 export const health = defineEndpoint({

@@ -2,16 +2,14 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
 import { percentileOf } from '../lib/percentile.ts';
-import { sourceSchema } from '../lib/service.ts';
 import { detailField, field, paidDetail, percentOf } from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
-  freshness,
-  KEEP_MS,
+  keptUntilWritten,
   nothingYet,
   provenance,
-  untilWritten,
+  provenanceFields,
 } from './freshness.ts';
 
 // The chain's RPC providers as the collector's probes see them: each one's last answer (free), its figures (paid).
@@ -69,8 +67,7 @@ const rpcHealthResult = z.strictObject({
     }),
   ),
   laggingAfterBlocks: field.count('An endpoint is lagging when its head is more blocks than this behind the best one'),
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 const PROBE_WINDOW_SECONDS = 900;
@@ -196,8 +193,7 @@ const rpcResult = z.strictObject({
     checkedAt: field.at('Time of that probe').nullable(),
   }),
   detail: detailField,
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 export const rpc = defineEndpoint({
@@ -207,8 +203,7 @@ export const rpc = defineEndpoint({
   summary: 'Latency and head lag of each RPC endpoint that the service polls.',
   params: z.object({}),
   result: rpcResult,
-  cacheMs: KEEP_MS,
-  version: untilWritten,
+  ...keptUntilWritten,
   example: {
     params: {},
     result: {

@@ -2,10 +2,9 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { readTokens } from '../chain/erc20.ts';
 import type { TokenEvent } from '../collector/store/token-events.ts';
-import { sourceSchema } from '../lib/service.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import { DAY_SECONDS, field } from './fields.ts';
-import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, freshness, provenance } from './freshness.ts';
+import { type Collected, collectedUntil, EXAMPLE_PROVENANCE, provenance, provenanceFields } from './freshness.ts';
 import { fxUnits, lastTrade, showLast, unitsOf } from './fx/fields.ts';
 import type { Sources } from './sources.ts';
 
@@ -53,8 +52,7 @@ const result = z.strictObject({
     transaction: field.hash('The transaction'),
   }),
   note: field.textOrNull('What is not configured; null when everything is'),
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 const EXAMPLE_SINCE = { block: 31731601, at: 1794940001 };

@@ -2,19 +2,17 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { percentilesIn } from '../../lib/percentile.ts';
-import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
 import { DAY_SECONDS, detailField, field, paidDetail, percentOf } from '../fields.ts';
 import {
   type Collected,
   collectedUntil,
   EXAMPLE_PROVENANCE,
-  freshness,
-  KEEP_MS,
+  keptUntilWritten,
   lastHours,
   nothingYet,
   provenance,
-  untilWritten,
+  provenanceFields,
 } from '../freshness.ts';
 import {
   baseFee,
@@ -86,8 +84,7 @@ const result = z.strictObject({
     },
   ),
   detail: detailField,
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 export const fees = defineEndpoint({
@@ -97,8 +94,7 @@ export const fees = defineEndpoint({
   summary: 'Base fee now, in the next block and over the last hours, the floor, and what a transfer costs.',
   params: z.object({}),
   result,
-  cacheMs: KEEP_MS,
-  version: untilWritten,
+  ...keptUntilWritten,
   example: {
     params: {},
     result: {

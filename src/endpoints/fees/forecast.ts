@@ -5,10 +5,16 @@ import type { CostReads, OperationKind } from '../../collector/store/costs.ts';
 import type { FeeReads, LatestFee } from '../../collector/store/fees.ts';
 import type { ChainReads } from '../../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
-import { sourceSchema } from '../../lib/service.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
 import { DAY_SECONDS, field } from '../fields.ts';
-import { type Collected, EXAMPLE_PROVENANCE, freshness, nothingYet, provenance, soldUntil } from '../freshness.ts';
+import {
+  type Collected,
+  EXAMPLE_PROVENANCE,
+  nothingYet,
+  provenance,
+  provenanceFields,
+  soldUntil,
+} from '../freshness.ts';
 import {
   baseFee,
   EXAMPLE_SUGGESTED,
@@ -134,8 +140,7 @@ const result = z.strictObject({
         'base fee. null without an outlook',
     }),
   operations,
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 export const feesForecast = defineEndpoint({

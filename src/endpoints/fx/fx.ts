@@ -1,17 +1,15 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import type { SizeTotals, VenueTotals, WindowTotals } from '../../collector/store/trades.ts';
-import { sourceSchema } from '../../lib/service.ts';
 import { detailField, field, paidDetail } from '../fields.ts';
 import {
   type Collected,
   collectedUntil,
   EXAMPLE_PROVENANCE,
-  freshness,
-  KEEP_MS,
+  keptUntilWritten,
   provenance,
+  provenanceFields,
   soldUntil,
-  untilWritten,
 } from '../freshness.ts';
 import {
   EXAMPLE_FX,
@@ -75,8 +73,7 @@ const result = z.strictObject({
     share: z.number().meta({ description: 'The same, under its old name' }),
   }),
   pools: poolsField,
-  freshness,
-  source: sourceSchema,
+  ...provenanceFields,
 });
 
 export const fxExecution = defineEndpoint({
@@ -193,11 +190,9 @@ export const fx = defineEndpoint({
     last: lastTrade,
     window: windowField,
     detail: detailField,
-    freshness,
-    source: sourceSchema,
+    ...provenanceFields,
   }),
-  cacheMs: KEEP_MS,
-  version: untilWritten,
+  ...keptUntilWritten,
   example: {
     params: { window: '60', symbol: 'EURC' },
     result: { ...EXAMPLE_FX, detail: DETAIL, ...EXAMPLE_PROVENANCE },
