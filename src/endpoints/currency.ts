@@ -222,10 +222,10 @@ export const currencyConvert = defineEndpoint({
     ),
     date: dateField,
     previousDate: previousDateField,
-    changePercent: field
-      .percent('Change of the rate against the fixing before')
-      .nullable()
-      .describe('null where that fixing lacks a currency, or cannot be read'),
+    changePercent: field.orNull(
+      'null where that fixing lacks a currency, or cannot be read',
+      field.percent('Change of the rate against the fixing before'),
+    ),
     series: seriesField({ rate: field.decimal('As `rate`, on that day') }),
     note: noteField,
     missing: missingField,

@@ -47,17 +47,11 @@ const deployDetailField = deployField.extend({
       'and it is looked at again until six hours after its creation, because a symbol may be set late; none: nothing ' +
       'found',
   }),
-  kinds: z
-    .array(z.enum(['token', 'proxy']))
-    .nullable()
-    .meta({
-      description:
-        'token: it reports a symbol; proxy: it runs the code of another contract; empty: neither; null: unread',
-    }),
-  codeHash: field
-    .hash('keccak-256 of its code')
-    .nullable()
-    .meta({ description: 'keccak-256 of its code; null until it was read, and without code' }),
+  kinds: field.orNull(
+    'token: it reports a symbol; proxy: it runs the code of another contract; empty: neither; null: unread',
+    z.array(z.enum(['token', 'proxy'])),
+  ),
+  codeHash: field.alsoNull('null until it was read, and without code', field.hash('keccak-256 of its code')),
   sameCodeOthers: field.countOrNull('How many other collected contracts have exactly this code; null without codeHash'),
 });
 

@@ -84,7 +84,7 @@ export const domainsDns = defineEndpoint({
         'NXDOMAIN: the name, or the end of its aliases, does not exist. SERVFAIL: DNSSEC validation failed (bogus); ' +
         'any other server failure is a 502',
     }),
-    exists: z.boolean().nullable().meta({ description: 'Whether the name exists; null when validation failed' }),
+    exists: field.booleanOrNull('Whether the name exists; null when validation failed'),
     dnssecValidated: field.boolean(
       'Every answer, or proof of absence, was signed and validated; false for unsigned zones and bogus answers',
     ),
@@ -138,9 +138,9 @@ const time = (description: string) => field.at(description).nullable();
 const result = z.strictObject({
   domain: field.text('The registrable domain that was looked up, in ASCII'),
   asked: field.text('The name that was asked for; a name below a domain is reduced to the domain'),
-  registered: z.boolean().nullable().meta({
-    description: 'null when unknown: neither the registry nor the DNS has it, but it may be registered',
-  }),
+  registered: field.booleanOrNull(
+    'null when unknown: neither the registry nor the DNS has it, but it may be registered',
+  ),
   looksAvailable: field.boolean(
     'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names ' +
       'look the same',
@@ -154,9 +154,9 @@ const result = z.strictObject({
   createdAt: time('Registration'),
   updatedAt: time('Last change'),
   expiresAt: time('Expiry at the registry; some country registries publish none'),
-  status: z.array(z.string()).nullable().meta({ description: 'As in RDAP, for example "client transfer prohibited"' }),
-  nameServers: z.array(z.string()).nullable().meta({ description: 'As the registry knows them' }),
-  dnssecSigned: z.boolean().nullable().meta({ description: 'Whether the registry holds a DS record for it' }),
+  status: field.orNull('As in RDAP, for example "client transfer prohibited"', z.array(z.string())),
+  nameServers: field.orNull('As the registry knows them', z.array(z.string())),
+  dnssecSigned: field.booleanOrNull('Whether the registry holds a DS record for it'),
   source: sourceSchema,
 });
 

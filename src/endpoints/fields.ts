@@ -25,20 +25,27 @@ const decimal = (description: string) => matching(/^\d+(\.\d+)?$/, description);
 const bigInteger = (description: string) => matching(/^\d+$/, description);
 const count = (description: string) => z.int().nonnegative().meta({ description });
 
+const orNull = <T extends z.ZodType>(description: string, type: T) => type.nullable().meta({ description });
+
+/** Keeps what the type says of itself, and adds when it is null. */
+const alsoNull = <T extends z.ZodType>(when: string, type: T) => orNull(`${type.description}; ${when}`, type);
+
 /** The members of answers. The description of one that may be null says when it is. */
 export const field = {
+  orNull,
+  alsoNull,
   object: <T extends z.ZodRawShape>(description: string, shape: T) => z.strictObject(shape).meta({ description }),
-  objectOrNull: <T extends z.ZodRawShape>(description: string, shape: T) =>
-    z.strictObject(shape).nullable().meta({ description }),
+  objectOrNull: <T extends z.ZodRawShape>(description: string, shape: T) => orNull(description, z.strictObject(shape)),
   list: <T extends z.ZodRawShape>(description: string, shape: T) =>
     z.array(z.strictObject(shape)).meta({ description }),
   boolean: (description: string) => z.boolean().meta({ description }),
+  booleanOrNull: (description: string) => orNull(description, z.boolean()),
   text: (description: string) => z.string().meta({ description }),
-  textOrNull: (description: string) => z.string().nullable().meta({ description }),
+  textOrNull: (description: string) => orNull(description, z.string()),
   count,
-  countOrNull: (description: string) => z.int().nonnegative().nullable().meta({ description }),
-  integerOrNull: (description: string) => z.int().nullable().meta({ description }),
-  numberOrNull: (description: string) => z.number().nullable().meta({ description }),
+  countOrNull: (description: string) => orNull(description, z.int().nonnegative()),
+  integerOrNull: (description: string) => orNull(description, z.int()),
+  numberOrNull: (description: string) => orNull(description, z.number()),
   /** Digits, with a fraction when it has one; never a float. */
   decimal,
   usdc: (description: string) => matching(/^\d+(\.\d{1,6})?$/, description),
@@ -52,11 +59,7 @@ export const field = {
   percent: (description: string) =>
     matching(PERCENT, `${description}; in percent, at most ${DECIMALS} decimals, negative for a fall`),
   percentOfAll: (description: string) =>
-    z
-      .string()
-      .regex(PERCENT)
-      .nullable()
-      .meta({ description: `${description}; at most ${DECIMALS} decimals` }),
+    orNull(`${description}; at most ${DECIMALS} decimals`, z.string().regex(PERCENT)),
 };
 
 export const asOfBlock = field.count('The block at which the answer was read');

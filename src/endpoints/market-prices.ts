@@ -24,7 +24,7 @@ import type { Sources, WatchedToken } from './sources.ts';
 // What watched tokens are traded for in USDC: all of them over the last hour, one of them over a day with its pools.
 
 const nullableRate = (description: string) =>
-  rate.nullable().meta({ description: `${description}; USDC for one whole token, null without a trade` });
+  field.orNull(`${description}; USDC for one whole token, null without a trade`, rate);
 
 const ageField = field.countOrNull('Time since that trade; null without one');
 

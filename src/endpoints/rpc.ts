@@ -189,7 +189,7 @@ const rpcResult = z.strictObject({
       'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
         'apart, in which a block may come',
     ),
-    ok: z.boolean().nullable().meta({ description: 'Whether the last probe was answered; null before the first' }),
+    ok: field.booleanOrNull('Whether the last probe was answered; null before the first'),
     checkedAt: field.at('Time of that probe').nullable(),
   }),
   detail: detailField,

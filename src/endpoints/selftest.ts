@@ -47,10 +47,7 @@ const result = z.strictObject({
   last24h: z.strictObject({ runs: z.int().nonnegative(), ok: z.int().nonnegative() }),
   recent: field.list(`The last ${RECENT} runs, newest first`, {
     ...run,
-    notCharged: z
-      .boolean()
-      .nullable()
-      .meta({ description: 'The failing call cost nothing; null when that could not be seen' }),
+    notCharged: field.booleanOrNull('The failing call cost nothing; null when that could not be seen'),
     reason: field.textOrNull('Why the run was not ok, as a short code; null when it was'),
   }),
   source: sourceSchema,

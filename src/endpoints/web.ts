@@ -66,9 +66,10 @@ const extractResult = z.strictObject({
       `${MAX_CHARACTERS} characters. null: \`markdownMissing\` says why`,
   ),
   markdownTruncated: field.boolean('true when the content goes on after `markdown`'),
-  markdownMissing: z.enum(['not_html', 'unusual_markup']).nullable().meta({
-    description: 'not_html: a PDF, JSON or plain text; unusual_markup: the page is nested too deeply',
-  }),
+  markdownMissing: field.orNull(
+    'not_html: a PDF, JSON or plain text; unusual_markup: the page is nested too deeply',
+    z.enum(['not_html', 'unusual_markup']),
+  ),
   links: field.list('To other pages, each once, at most 200: those of the content first; of HTML alone', {
     url: field.text('Absolute, http or https, at most 1,000 characters'),
     text: field.textOrNull('At most 200 characters of its text or label'),
@@ -180,7 +181,7 @@ export const unreachedMembers = z.object({
         'Of the URL that failed. The step that failed is measured until the failure; a step that was not reached is ' +
         'null',
     }),
-  tls: tlsSchema.nullable().meta({ description: 'The certificate as it was sent, valid or not; null when none came' }),
+  tls: field.orNull('The certificate as it was sent, valid or not; null when none came', tlsSchema),
   certificateError: field.textOrNull(
     "OpenSSL's name of what is wrong with the certificate, for example CERT_HAS_EXPIRED; null when nothing is",
   ),
@@ -216,15 +217,13 @@ const checkResult = z.strictObject({
   redirects: redirectsField,
   totalMs: ms('From the first look-up to the headers of the last answer; bodies are not read'),
   timings: field.object('Of the last hop, over a new connection', {
-    dnsMs: ms('Look-up of the name').nullable().meta({ description: 'Look-up of the name; null for an address' }),
+    dnsMs: field.alsoNull('null for an address', ms('Look-up of the name')),
     connectMs: ms('TCP connection'),
-    tlsMs: ms('TLS handshake').nullable().meta({ description: 'TLS handshake; null over plain http' }),
+    tlsMs: field.alsoNull('null over plain http', ms('TLS handshake')),
     firstByteMs: ms('From the request to the headers of its answer'),
     totalMs: ms('All of them'),
   }),
-  tls: tlsSchema
-    .nullable()
-    .meta({ description: 'null over plain http. A certificate that is not valid is a 502 that has it too' }),
+  tls: field.orNull('null over plain http. A certificate that is not valid is a 502 that has it too', tlsSchema),
   securityHeaders,
   measuredFrom: measuredFromField,
   source: sourceSchema,

@@ -25,15 +25,15 @@ export const proxyField = field.objectOrNull(
     'by a storage slot, into which a contract may write anything. null when it is no such proxy',
   {
     standard: z.enum(['EIP-7702', 'EIP-1167', 'EIP-1967', 'EIP-1967 beacon', 'ZeppelinOS']),
-    target: field
-      .address('Whose code it runs')
-      .nullable()
-      .meta({ description: 'null when its beacon names none, or no node could ask it' }),
+    target: field.orNull(
+      'null when its beacon names none, or no node could ask it',
+      field.address('Whose code it runs'),
+    ),
     targetLabel: labelField,
-    beacon: field
-      .address('The contract that names the target to all its proxies')
-      .nullable()
-      .meta({ description: 'null without a beacon' }),
+    beacon: field.orNull(
+      'null without a beacon',
+      field.address('The contract that names the target to all its proxies'),
+    ),
   },
 );
 

@@ -29,10 +29,7 @@ const result = z.strictObject({
   name: field.textOrNull('At most 64 characters, control characters removed; not proof of anything'),
   symbol: field.textOrNull('As name'),
   decimals: z.int().min(0).max(255).nullable().meta({ description: 'null when the contract does not say' }),
-  totalSupply: field
-    .decimal('In whole tokens')
-    .nullable()
-    .meta({ description: 'In whole tokens; null without decimals' }),
+  totalSupply: field.alsoNull('null without decimals', field.decimal('In whole tokens')),
   totalSupplyRaw: field.bigInteger('In base units'),
   codeBytes: field.countOrNull('Length of its code; null when no node gave it'),
   label: labelField,

@@ -31,17 +31,13 @@ import type { Sources } from '../sources.ts';
 
 const side = (description: string) =>
   field.object(description, {
-    token: field
-      .address('The token')
-      .nullable()
-      .meta({
-        description:
-          `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows ` +
-          'it',
-      }),
+    token: field.orNull(
+      `The token; ${ARC_SYSTEM_ADDRESS} is native USDC; null when no single transfer of the transaction shows it`,
+      field.address('The token'),
+    ),
     symbol: field.textOrNull('As the contract says, not proof of anything'),
     decimals: field.integerOrNull('null when unknown'),
-    amount: field.decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
+    amount: field.alsoNull('null without decimals', field.decimal('In whole tokens')),
     amountRaw: field.bigInteger('In base units'),
   });
 
@@ -69,7 +65,7 @@ const transferField = z.strictObject({
   decimals: field.integerOrNull('null when the contract does not say'),
   from: field.address('Sender; the zero address when minted'),
   to: field.address('Recipient; the zero address when burned'),
-  amount: field.decimal('In whole tokens').nullable().meta({ description: 'In whole tokens; null without decimals' }),
+  amount: field.alsoNull('null without decimals', field.decimal('In whole tokens')),
   amountRaw: field.bigInteger('In base units'),
   logIndex: field.count('Position of the log in its block'),
 });
@@ -81,25 +77,19 @@ const pendingField = field.objectOrNull(
       'When this process of the service was first asked about it while it was pending, since its start. It was sent ' +
         'earlier',
     ),
-    heldBy: z
-      .array(z.enum(['nonceUsed', 'nonceGap', 'feeBelowFloor', 'feeTooLow', 'balanceTooLow']))
-      .nullable()
-      .meta({
-        description:
-          'What keeps it out of the next block: another transaction has its nonce, so it is never mined; lower ' +
-          'nonces of the sender come first; its maxFeePerGas is below the chain’s lowest fee, or below the next base ' +
-          'fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see ' +
-          'unknownReason',
-      }),
+    heldBy: field.orNull(
+      'What keeps it out of the next block: another transaction has its nonce, so it is never mined; lower ' +
+        'nonces of the sender come first; its maxFeePerGas is below the chain’s lowest fee, or below the next base ' +
+        'fee; the sender cannot pay value and gas. Empty: nothing that the chain shows. null: not known, see ' +
+        'unknownReason',
+      z.array(z.enum(['nonceUsed', 'nonceGap', 'feeBelowFloor', 'feeTooLow', 'balanceTooLow'])),
+    ),
     unknownReason: field.textOrNull('Why what keeps it is not known; null when it is'),
     accountNonce: field.countOrNull(
       'Nonce of the next transaction of the sender to be mined; the difference to its own is the gap',
     ),
     nextBaseFee: field.perGas('Base fee of the next block').nullable(),
-    floorGwei: field
-      .decimal('In gwei')
-      .nullable()
-      .meta({ description: 'The lowest base fee of the chain, in gwei; null while unknown' }),
+    floorGwei: field.orNull('The lowest base fee of the chain, in gwei; null while unknown', field.decimal('In gwei')),
     asOfBlock: field.countOrNull('The block at which this was read'),
   },
 );
@@ -117,12 +107,12 @@ const txFields = z.strictObject({
       'replaced or be dropped, so ask again before relying on it',
   ),
   block: field.integerOrNull('null while pending'),
-  at: field.at('Time of the block').nullable().meta({ description: 'Unix seconds of the block; null while pending' }),
+  at: field.orNull('Unix seconds of the block; null while pending', field.at('Time of the block')),
   confirmations: field.count('Blocks from its own to asOfBlock, both counted; 0 while pending. On Arc one is enough'),
   from: field.address('Sender'),
-  to: field.address('Recipient').nullable().meta({ description: 'null when it creates a contract' }),
+  to: field.orNull('null when it creates a contract', field.address('Recipient')),
   toLabel: field.textOrNull('Name of the recipient, where it is a contract that we know; null: unknown'),
-  contractCreated: field.address('The new contract').nullable().meta({ description: 'null when it created none' }),
+  contractCreated: field.orNull('null when it created none', field.address('The new contract')),
   kind: z.enum(['deploy', 'nativeTransfer', 'tokenTransfer', 'contractCall']).meta({
     description: 'No recipient; no input; input calls a transfer of ERC-20 or EIP-3009; anything else',
   }),
@@ -145,22 +135,16 @@ const txFields = z.strictObject({
   gasLimit: field.count('The most gas that it may use'),
   gasUsed: field.integerOrNull('null while pending'),
   maxFeePerGas: field.perGas('The most that it pays for a unit of gas: its maximum, or its gas price'),
-  maxPriorityFeePerGas: field
-    .perGas('The tip that it offers')
-    .nullable()
-    .meta({ description: 'The tip that it offers; null for one with a gas price in place of a maximum' }),
-  gasPrice: field
-    .perGas('Paid for a unit of gas: base fee and tip')
-    .nullable()
-    .meta({ description: 'Paid for a unit of gas: base fee and tip; null while pending' }),
-  tip: field
-    .perGas('The part of gasPrice above its block’s base fee')
-    .nullable()
-    .meta({ description: 'The part of gasPrice above its block’s base fee; null while pending' }),
-  feeUsdc: field
-    .usdc('Fee in USDC')
-    .nullable()
-    .meta({ description: 'Gas used at its price in USDC, rounded up to six decimals; null while pending' }),
+  maxPriorityFeePerGas: field.alsoNull(
+    'null for one with a gas price in place of a maximum',
+    field.perGas('The tip that it offers'),
+  ),
+  gasPrice: field.alsoNull('null while pending', field.perGas('Paid for a unit of gas: base fee and tip')),
+  tip: field.alsoNull('null while pending', field.perGas('The part of gasPrice above its block’s base fee')),
+  feeUsdc: field.orNull(
+    'Gas used at its price in USDC, rounded up to six decimals; null while pending',
+    field.usdc('Fee in USDC'),
+  ),
   feeWei: field.bigInteger('The same, exact, in 10^-18 USDC').nullable(),
   transfers: z.array(transferField).meta({
     description:

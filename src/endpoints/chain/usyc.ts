@@ -35,10 +35,10 @@ const result = z.strictObject({
     annualised7d: oldGrowth,
     annualised30d: oldGrowth,
   }),
-  supplyOnChain: field
-    .decimal('Total supply of the token on this chain alone')
-    .nullable()
-    .meta({ description: 'Total supply on this chain alone, in whole tokens; null when the token does not answer' }),
+  supplyOnChain: field.orNull(
+    'Total supply on this chain alone, in whole tokens; null when the token does not answer',
+    field.decimal('Total supply of the token on this chain alone'),
+  ),
   supplyUnit: z.literal('USYC').meta({ description: 'The unit of the supply' }),
   history: field.list(`At most ${MAX_ROUNDS} rounds, newest first, the last price included`, {
     round: roundField,

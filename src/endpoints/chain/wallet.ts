@@ -48,23 +48,17 @@ const balancesField = field.list(
     address: field.address('Contract of the token'),
     symbol: field.textOrNull('As the contract says, else as this service lists it'),
     decimals: field.integerOrNull('null when the contract does not say'),
-    balance: field
-      .decimal('In whole tokens')
-      .nullable()
-      .meta({ description: 'In whole tokens; null without decimals, or when the contract does not answer' }),
-    balanceRaw: field
-      .bigInteger('In base units')
-      .nullable()
-      .meta({ description: 'In base units; null when the contract does not answer' }),
-    lastMovedAt: field
-      .at('The newest collected transfer that moved it to or from the account')
-      .nullable()
-      .meta({
-        description:
-          'Unix seconds of the newest collected transfer that moved the token to or from the account; null without ' +
-          'one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not ' +
-          'collected, such as USDC, which `missing` names',
-      }),
+    balance: field.alsoNull(
+      'null without decimals, or when the contract does not answer',
+      field.decimal('In whole tokens'),
+    ),
+    balanceRaw: field.alsoNull('null when the contract does not answer', field.bigInteger('In base units')),
+    lastMovedAt: field.orNull(
+      'Unix seconds of the newest collected transfer that moved the token to or from the account; null without ' +
+        'one, where more accounts moved the token than are kept (50,000), and for tokens whose transfers are not ' +
+        'collected, such as USDC, which `missing` names',
+      field.at('The newest collected transfer that moved it to or from the account'),
+    ),
   },
 );
 
@@ -81,10 +75,7 @@ const result = z.strictObject({
   projectToken: field.objectOrNull("Balance of this service's project token; null when none is configured", {
     address: field.address('Contract of the token'),
     symbol: field.textOrNull('As the contract says; null when it says none'),
-    balance: field
-      .decimal('In whole tokens')
-      .nullable()
-      .meta({ description: 'null when the contract does not answer' }),
+    balance: field.orNull('null when the contract does not answer', field.decimal('In whole tokens')),
   }),
   note: field.text('How usdc and nativeUsdc are related, for a reader without this schema'),
   balances: balancesField,

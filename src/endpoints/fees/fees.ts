@@ -47,13 +47,14 @@ const DETAIL = paidDetail(
 const result = z.strictObject({
   baseFee,
   nextBaseFee,
-  floorGwei: field.decimal('In gwei').nullable().meta({
-    description: "The chain's lowest base fee in gwei: the lowest of the last 24 hours, unless the operator states it",
-  }),
-  aboveFloorGwei: field
-    .decimal('In gwei')
-    .nullable()
-    .meta({ description: 'How far the base fee lies above the floor, in gwei; 0: at the floor' }),
+  floorGwei: field.orNull(
+    "The chain's lowest base fee in gwei: the lowest of the last 24 hours, unless the operator states it",
+    field.decimal('In gwei'),
+  ),
+  aboveFloorGwei: field.orNull(
+    'How far the base fee lies above the floor, in gwei; 0: at the floor',
+    field.decimal('In gwei'),
+  ),
   aboveFloorPercent: field.percent('The same of the floor').nullable(),
   suggested: suggestedFees,
   transferCostUsdc: field.object(

@@ -43,15 +43,12 @@ const operations = field.list(
   {
     type: z.enum(['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy']),
     gas: field.countOrNull('Median gas used, to three digits'),
-    costUsdc: field
-      .usdc('In USDC')
-      .nullable()
-      .meta({ description: 'That gas at the base fee of now, rounded up; a priority fee comes on top' }),
-    p50Usdc: field
-      .usdc('In USDC')
-      .nullable()
-      .meta({ description: 'Median of the fees paid, priority fee included, to three digits' }),
-    p95Usdc: field.usdc('In USDC').nullable().meta({ description: '95 % paid no more' }),
+    costUsdc: field.orNull(
+      'That gas at the base fee of now, rounded up; a priority fee comes on top',
+      field.usdc('In USDC'),
+    ),
+    p50Usdc: field.orNull('Median of the fees paid, priority fee included, to three digits', field.usdc('In USDC')),
+    p95Usdc: field.orNull('95 % paid no more', field.usdc('In USDC')),
     samples: field.count('Transactions measured'),
   },
 );
@@ -130,15 +127,12 @@ const result = z.strictObject({
       highGwei: field.decimal('If blocks are used as in the busiest 5 % of such periods'),
     },
   ),
-  rule: z
-    .enum(['arc', 'eip1559'])
-    .nullable()
-    .meta({
-      description:
-        'The rule behind the outlook. arc: use smoothed by a fifth a block, at most 2 % a block towards or away from ' +
-        'the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next ' +
-        'base fee. null without an outlook',
-    }),
+  rule: field.orNull(
+    'The rule behind the outlook. arc: use smoothed by a fifth a block, at most 2 % a block towards or away from ' +
+      'the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next ' +
+      'base fee. null without an outlook',
+    z.enum(['arc', 'eip1559']),
+  ),
   operations,
   ...provenanceFields,
 });

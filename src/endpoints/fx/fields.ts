@@ -40,8 +40,7 @@ export const lastTrade = field.objectOrNull('The newest executed trade that coun
   transaction: field.hash('The transaction that traded'),
 });
 
-const nullableRate = (description: string) =>
-  rate.nullable().meta({ description: `${description}; null without a trade` });
+const nullableRate = (description: string) => field.orNull(`${description}; null without a trade`, rate);
 
 export const windowField = field.object('Executed trades of the window', {
   minutes: z.int().positive(),

@@ -52,12 +52,9 @@ const result = z.strictObject({
   window: windowField,
   sizes: field.list('Rate and cost by the size of the trade', {
     fromUsdc: field.usdc('Trades of at least so much USDC'),
-    toUsdc: field
-      .usdc('and of less than this')
-      .nullable()
-      .meta({ description: 'and of less than this; null: no bound' }),
+    toUsdc: field.alsoNull('null: no bound', field.usdc('and of less than this')),
     trades: z.int().nonnegative(),
-    vwap: rate.nullable().meta({ description: 'Volume-weighted rate of these trades; null without any' }),
+    vwap: field.orNull('Volume-weighted rate of these trades; null without any', rate),
     ...sideCosts,
     deviationFromVwapBps: deviation,
     slippageBps: deviation.meta({

@@ -60,12 +60,14 @@ export const advisoryNames = {
 };
 
 export const severityField = z.strictObject({
-  label: z.enum(SEVERITY_LABELS).nullable().meta({
-    description: "As the publishing database says (GitHub's moderate is medium), else by the score; null: unknown",
-  }),
-  score: z.number().min(0).max(10).nullable().meta({
-    description: 'Of the vector: the base score of CVSS v3, the one score of v4; null: no usable vector',
-  }),
+  label: field.orNull(
+    "As the publishing database says (GitHub's moderate is medium), else by the score; null: unknown",
+    z.enum(SEVERITY_LABELS),
+  ),
+  score: field.orNull(
+    'Of the vector: the base score of CVSS v3, the one score of v4; null: no usable vector',
+    z.number().min(0).max(10),
+  ),
   vector: field.textOrNull('CVSS v4 where there is one, else v3'),
 });
 

@@ -33,9 +33,7 @@ const result = z.strictObject({
   ),
   dependencies: rangesField('What it needs at run time'),
   peerDependencies: rangesField('What it expects its user to install'),
-  engines: rangesField('Versions of node and others that it states')
-    .nullable()
-    .meta({ description: 'null: it states none' }),
+  engines: field.orNull('null: it states none', rangesField('Versions of node and others that it states')),
   deprecated: field.textOrNull('The message with which the version was deprecated; null: it is not'),
   description: field.textOrNull('One line of the author'),
   homepage: field.textOrNull('As the author wrote it'),
@@ -51,9 +49,10 @@ const result = z.strictObject({
       url: field.text('The attestation, for a verifier'),
     },
   ),
-  advisories: z.array(releaseAdvisory).nullable().meta({
-    description: 'Known vulnerabilities of exactly this version, newest first; null: see `missing`',
-  }),
+  advisories: field.orNull(
+    'Known vulnerabilities of exactly this version, newest first; null: see `missing`',
+    z.array(releaseAdvisory),
+  ),
   advisoryCount: advisoryCountField,
   dependents: dependentsField,
   missing: missingField,

@@ -60,15 +60,13 @@ const provenanceField = field.objectOrNull(
 const result = z.strictObject({
   name: field.text('As the project spells it'),
   version: field.text("PyPI's latest: a prerelease or yanked one only where there is no other"),
-  publishedAt: field
-    .at('When its first file was uploaded')
-    .nullable()
-    .meta({ description: 'null when it has no files' }),
+  publishedAt: field.orNull('null when it has no files', field.at('When its first file was uploaded')),
   requiresPython: field.textOrNull('PEP 440 specifier; null: not stated'),
   licence: field.textOrNull('SPDX expression where given (PEP 639), else the short licence text, else the classifiers'),
-  dependencies: z.array(dependencyField).nullable().meta({
-    description: 'null: the metadata names none. PyPI does not distinguish none from unknown',
-  }),
+  dependencies: field.orNull(
+    'null: the metadata names none. PyPI does not distinguish none from unknown',
+    z.array(dependencyField),
+  ),
   yanked: field.boolean('true: withdrawn by its author, not to be installed anew'),
   advisories: z.array(releaseAdvisory).meta({
     description:

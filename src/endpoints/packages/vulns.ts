@@ -69,17 +69,13 @@ const result = z.strictObject({
   ecosystem: z.enum(NAMES),
   name: field.text('In the spelling under which advisories are filed'),
   version: field.textOrNull('null: every published version'),
-  known: z
-    .boolean()
-    .nullable()
-    .meta({
-      description:
-        'true: the registry lists the package (and the version, where one is given), or an advisory names it; what ' +
-        'neither has is 404. null: no registry lists it, as with releases of the Go language itself',
-    }),
-  listed: z.boolean().nullable().meta({
-    description: 'Whether the registry lists it now; false: it was removed, as malicious packages are. null: as known',
-  }),
+  known: field.booleanOrNull(
+    'true: the registry lists the package (and the version, where one is given), or an advisory names it; what ' +
+      'neither has is 404. null: no registry lists it, as with releases of the Go language itself',
+  ),
+  listed: field.booleanOrNull(
+    'Whether the registry lists it now; false: it was removed, as malicious packages are. null: as known',
+  ),
   count: field.count('How many advisories there are'),
   advisories: z.array(advisory).meta({
     description:
