@@ -18,18 +18,19 @@ const DEFAULT = 'A,AAAA,CNAME,MX,TXT,NS';
 const ttl = field.count('Seconds for which it may still be kept');
 const seconds = z.int().nonnegative();
 
-const record = {
-  A: z.strictObject({ address: z.ipv4(), ttl }),
-  AAAA: z.strictObject({ address: z.ipv6(), ttl }),
-  CNAME: z.strictObject({ target: field.text('The name that this one stands for'), ttl }),
-  MX: z.strictObject({
+const list = <T extends z.ZodRawShape>(shape: T) => z.array(z.strictObject({ ...shape, ttl }));
+
+const lists = z.strictObject({
+  A: list({ address: z.ipv4() }),
+  AAAA: list({ address: z.ipv6() }),
+  CNAME: list({ target: field.text('The name that this one stands for') }),
+  MX: list({
     preference: z.int().meta({ description: 'Lower is tried first' }),
     exchange: field.text('Mail server; "." says that the domain takes no mail'),
-    ttl,
   }),
-  TXT: z.strictObject({ text: field.text('The strings of the record as one text'), ttl }),
-  NS: z.strictObject({ nameServer: field.text('Authoritative name server'), ttl }),
-  SOA: z.strictObject({
+  TXT: list({ text: field.text('The strings of the record as one text') }),
+  NS: list({ nameServer: field.text('Authoritative name server') }),
+  SOA: list({
     primaryNameServer: field.text('Where the zone is kept'),
     hostmaster: field.text('Mailbox of the zone, its first dot standing for @'),
     serial: z.int().nonnegative(),
@@ -37,26 +38,13 @@ const record = {
     retrySeconds: seconds,
     expireSeconds: seconds,
     minimumSeconds: seconds.meta({ description: 'How long absence may be kept' }),
-    ttl,
   }),
-  CAA: z.strictObject({
+  CAA: list({
     flags: z.int().min(0).max(255).meta({ description: '128: must be understood' }),
     tag: field.text('issue, issuewild, iodef, …'),
     value: z.string(),
-    ttl,
   }),
-} satisfies Record<DnsType, z.ZodType>;
-
-const lists = z.strictObject({
-  A: z.array(record.A),
-  AAAA: z.array(record.AAAA),
-  CNAME: z.array(record.CNAME),
-  MX: z.array(record.MX),
-  TXT: z.array(record.TXT),
-  NS: z.array(record.NS),
-  SOA: z.array(record.SOA),
-  CAA: z.array(record.CAA),
-});
+} satisfies Record<DnsType, z.ZodType>);
 
 const type = z
   .string()
@@ -109,19 +97,13 @@ export const domainsDns = defineEndpoint({
     },
   },
   async run({ name, type: types }, { dns }: Pick<Sources, 'dns'>, signal) {
-    const { status, exists, validated, records, aliases, resolver, retrievedAtMs } = await dns.lookup(
-      name,
-      types,
-      signal,
-    );
+    const { validated, records, resolver, retrievedAtMs, ...answer } = await dns.lookup(name, types, signal);
     return {
       name,
-      status,
-      exists,
+      ...answer,
       dnssecValidated: validated,
       records: mutable(records),
-      aliases: [...aliases],
-      source: { ...resolver, ...readFrom({ url: resolver.url, retrievedAtMs }) },
+      source: { name: resolver.name, ...readFrom({ url: resolver.url, retrievedAtMs }) },
     };
   },
 });
@@ -168,9 +150,7 @@ export const domainsWhois = defineEndpoint({
   summary:
     "Registrar, creation and expiry dates, status codes and name servers from the registry's RDAP record, and " +
     'whether the name looks available.',
-  params: z.object({
-    domain: hostNameParam('Registrable domain; IDN is converted', { underscores: false }),
-  }),
+  params: z.object({ domain: hostNameParam('Registrable domain; IDN is converted', { underscores: false }) }),
   result,
   example: {
     params: { domain: 'example.com' },
@@ -208,28 +188,15 @@ export const domainsWhois = defineEndpoint({
     ]);
     if (!exists)
       throw new NotFound(`there is no top-level domain .${tld}: the root zone has no such name`, 'no_such_tld');
-    if (answer === null) {
-      throw new NotFound(`the registry of .${tld} publishes no RDAP`, 'no_rdap_for_tld');
-    }
+    if (answer === null) throw new NotFound(`the registry of .${tld} publishes no RDAP`, 'no_rdap_for_tld');
     if ('error' in answer) throw answer.error;
     if (answer.registration === null) {
-      return {
-        domain,
-        asked,
-        ...NO_RECORD,
-        ...(await interpretNoRecord(dns, domain, answer, signal)),
-        source: sourceOf(answer, null),
-      };
+      const standing = await interpretNoRecord(dns, domain, answer, signal);
+      return { domain, asked, ...NO_RECORD, ...standing, source: sourceOf(answer, null) };
     }
     const { termsUrl, ...registration } = answer.registration;
-    return {
-      domain,
-      asked,
-      registered: true,
-      looksAvailable: false,
-      ...registration,
-      source: sourceOf(answer, termsUrl),
-    };
+    const source = sourceOf(answer, termsUrl);
+    return { domain, asked, registered: true, looksAvailable: false, ...registration, source };
   },
 });
 

@@ -19,7 +19,7 @@ interface DnsAnswer {
   readonly validated: boolean;
   readonly records: { readonly [T in DnsType]?: readonly (DnsFields[T] & { ttl: number })[] };
   /** The CNAME chain from the asked name, in order. */
-  readonly aliases: readonly { name: string; target: string; ttl: number }[];
+  readonly aliases: { name: string; target: string; ttl: number }[];
   readonly resolver: { readonly name: string; readonly url: string };
   /** When the oldest of its answers was read. */
   readonly retrievedAtMs: number;
