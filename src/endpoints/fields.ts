@@ -8,6 +8,7 @@ import { sourceSchema } from '../lib/service.ts';
 import { orAborted } from '../lib/tasks.ts';
 import { formatGwei, formatUnits } from '../lib/units.ts';
 import { withoutCredentials } from '../lib/url.ts';
+import type { Retrieved } from '../upstream/client/client.ts';
 import type { Sources } from './sources.ts';
 
 // What all routes share, so that one thing has one shape in every answer: members, addresses and hashes, percentages,
@@ -191,6 +192,6 @@ export function paidDetail<S>({ path, price }: Endpoint<S>, adds: string): z.out
 }
 
 /** Endpoints take the URL from here: a mirror's may hold its operator's credentials. */
-export function readFrom({ url, retrievedAtMs }: { readonly url: string; readonly retrievedAtMs: number }) {
+export function readFrom({ url, retrievedAtMs }: Retrieved) {
   return { url: withoutCredentials(url), retrievedAt: Math.floor(retrievedAtMs / 1000) };
 }

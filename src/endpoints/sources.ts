@@ -6,7 +6,7 @@ import type { NamedChain } from '../lib/service.ts';
 import type { SelfTestReads } from '../store/ports/stores.ts';
 import type { Dns } from '../upstream/domains/dns.ts';
 import type { Rdap } from '../upstream/domains/rdap.ts';
-import type { FindDependents } from '../upstream/packages/dependents.ts';
+import type { createDependents } from '../upstream/packages/dependents.ts';
 import type { Npm } from '../upstream/packages/npm.ts';
 import type { Osv } from '../upstream/packages/osv.ts';
 import type { FindPypiProvenance, Pypi } from '../upstream/packages/pypi.ts';
@@ -74,7 +74,7 @@ export interface PackageSources {
   readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
   readonly pypi: Pypi;
   readonly pypiProvenance: FindPypiProvenance;
-  readonly dependents: FindDependents;
+  readonly dependents: ReturnType<typeof createDependents>;
   readonly osv: Osv;
   readonly findListing: FindListing;
 }

@@ -4,6 +4,7 @@ import { integerParam } from '../catalogue/params.ts';
 import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
+import type { Retrieved } from '../upstream/client/client.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
 import { field, gatherParts, missingField, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
@@ -336,6 +337,6 @@ function attributionOf(title: string, url: string): string {
   );
 }
 
-function wikiSource(lang: string, read: { url: string; retrievedAtMs: number }) {
+function wikiSource(lang: string, read: Retrieved) {
   return { name: `Wikipedia (${lang})`, ...readFrom(read), licence: LICENCE };
 }

@@ -77,7 +77,7 @@ const ARTICLES = 0;
 export function createWiki(upstream: Upstream, origin: string): Wiki {
   const at = (lang: string, path: string) => `${origin.replace('{lang}', lang)}${path}`;
   const get = <T>(url: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
-    upstream.jsonDated({ url, ...(signal && { signal }) }, schema);
+    upstream.jsonDated({ url, signal }, schema);
   const action = (lang: string, params: Record<string, string>) =>
     at(lang, `/w/api.php?${new URLSearchParams({ action: 'query', format: 'json', formatversion: '2', ...params })}`);
 
@@ -191,7 +191,7 @@ function createMeanings(upstream: Upstream, action: (lang: string, params: Recor
       titles: title,
       redirects: '1',
     });
-    const data = await upstream.json({ url, ...(signal && { signal }) }, linksSchema);
+    const data = await upstream.json({ url, signal }, linksSchema);
     if (!data || data.error) throw new UpstreamFailed(upstream.name, 'refused the question');
     const found = (data.query?.pages ?? []).filter(({ missing }) => !isSet(missing));
     return found

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Source, sourceSchema } from '../../lib/service.ts';
+import type { Retrieved } from '../../upstream/client/client.ts';
 import type { Dependents } from '../../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
@@ -39,10 +40,6 @@ export const dependentsField = field.objectOrNull(
     total: count,
   },
 );
-
-export function shownDependents(found: Dependents | null) {
-  return found && { direct: found.direct, indirect: found.indirect, total: found.total };
-}
 
 /** More than any release of use has. */
 const MAX_ADVISORIES = 100;
@@ -111,7 +108,7 @@ export function partSources(osv: OsvAnswer | null, dependents: Dependents | null
 }
 
 /** As `readFrom`, and without the query of a configured base URL. */
-export function whereRead({ url, retrievedAtMs }: Parameters<typeof readFrom>[0]) {
+export function whereRead({ url, retrievedAtMs }: Retrieved) {
   return readFrom({ url: shownUrl(url), retrievedAtMs });
 }
 

@@ -14,7 +14,6 @@ import {
   rangesField,
   releaseAdvisory,
   shownAdvisories,
-  shownDependents,
   sourcesField,
   whereRead,
 } from './fields.ts';
@@ -127,11 +126,10 @@ export const packagesNpm = defineEndpoint({
     const source = { name: 'npm registry', ...whereRead({ url, retrievedAtMs }) };
     return {
       ...release,
-      projectUrls: [...release.projectUrls],
       weeklyDownloads: parts.weeklyDownloads,
       advisories: parts.advisories && shownAdvisories(parts.advisories),
       advisoryCount: parts.advisories?.advisories.length ?? null,
-      dependents: shownDependents(parts.dependents),
+      dependents: parts.dependents?.data ?? null,
       missing,
       source,
       sources: [source, ...partSources(parts.advisories, parts.dependents)],

@@ -15,7 +15,6 @@ import {
   projectUrlsField,
   releaseAdvisory,
   shownAdvisories,
-  shownDependents,
   sourcesField,
   whereRead,
 } from './fields.ts';
@@ -183,11 +182,10 @@ export const packagesPypi = defineEndpoint({
     const source = { name: 'PyPI', ...whereRead({ url, retrievedAtMs }), licence: LICENCE };
     return {
       ...release,
-      projectUrls: [...release.projectUrls],
       advisories,
       advisoryCount: advisories.length,
-      provenance: parts.provenance && { ...parts.provenance, publishers: [...parts.provenance.publishers] },
-      dependents: shownDependents(parts.dependents),
+      provenance: parts.provenance,
+      dependents: parts.dependents?.data ?? null,
       missing,
       source,
       sources: [source, ...partSources(osv, parts.dependents)],

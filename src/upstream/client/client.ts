@@ -21,23 +21,25 @@ export interface UpstreamRequest {
   readonly timeoutMs?: number;
   readonly maxBytes?: number;
   readonly accept?: string;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Where something was read, and when. */
+export interface Retrieved {
+  readonly url: string;
+  readonly retrievedAtMs: number;
+}
+
+export interface Dated<T> extends Retrieved {
+  readonly data: T;
 }
 
 /** `url` is the address after redirects, `body` decoded. */
-interface UpstreamResponse {
+interface UpstreamResponse extends Retrieved {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Record<string, string>;
   readonly body: Buffer;
-  readonly url: string;
-  readonly retrievedAtMs: number;
-}
-
-export interface Dated<T> {
-  readonly data: T;
-  readonly retrievedAtMs: number;
-  readonly url: string;
 }
 
 /** One source of data. Every failure names it. */

@@ -123,7 +123,7 @@ async function query(
   params: Record<string, string>,
   signal?: AbortSignal,
 ): Promise<Omit<Dated<Answer>, 'url'>> {
-  const request = { url: `${url}?${new URLSearchParams(params)}`, accept: DNS_JSON, ...(signal && { signal }) };
+  const request = { url: `${url}?${new URLSearchParams(params)}`, accept: DNS_JSON, signal };
   const { status, headers, body, retrievedAtMs } = await upstream.fetch(request);
   if (status !== 200) throw new UpstreamFailed(name, `answered HTTP ${status}`);
   // Cloudflare's media type is JSON without the usual suffix `+json`.

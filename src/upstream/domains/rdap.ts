@@ -2,17 +2,15 @@ import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Upstream } from '../client/client.ts';
+import type { Retrieved, Upstream } from '../client/client.ts';
 import { parseJson } from '../client/exchange.ts';
 
-export interface RdapAnswer {
+export interface RdapAnswer extends Retrieved {
   readonly registry: string;
-  readonly url: string;
   /** Null when the registry has no record. The name may still not be free: reserved names have no record either. */
   readonly registration: Registration | null;
   /** Whether IANA's list names that server as the one responsible. */
   readonly vouched: boolean;
-  readonly retrievedAtMs: number;
 }
 
 /** A field that the registry omits or redacts is null. Times are Unix seconds. */
@@ -41,7 +39,7 @@ export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
       const url = `${server.url}domain/${domain}`;
       const { host } = new URL(url);
       const at = { registry: host, url, vouched: server.vouched };
-      const request = { url, accept: 'application/rdap+json, application/json;q=0.9', ...(signal && { signal }) };
+      const request = { url, accept: 'application/rdap+json, application/json;q=0.9', signal };
       const { status, headers, body, retrievedAtMs } = await upstream.fetch(request);
       if (status === 404) return { ...at, registration: null, retrievedAtMs };
       if (status !== 200) throw new UpstreamFailed(upstream.name, `${host} answered HTTP ${status}`);
@@ -83,7 +81,7 @@ export function createRdapBootstrap(upstream: Upstream, url: string, clock: Cloc
   async function refresh(signal?: AbortSignal): Promise<void> {
     if (clock.nowMs() < dueMs) return;
     try {
-      const answer = await upstream.json({ url, ...(signal && { signal }) }, bootstrapSchema);
+      const answer = await upstream.json({ url, signal }, bootstrapSchema);
       if (answer !== null) servers = serversOf(answer.services);
       dueMs = clock.nowMs() + (answer === null ? RETRY_MS : FRESH_MS);
     } catch (error) {

@@ -1,40 +1,24 @@
 import { z } from 'zod';
 import { secondsOf } from '../../lib/clock.ts';
-import type { Upstream } from '../client/client.ts';
-
-/** How many public packages depend on one version, by deps.dev's count. */
-export interface Dependents {
-  readonly direct: number;
-  readonly indirect: number;
-  readonly total: number;
-  readonly url: string;
-  readonly retrievedAtMs: number;
-}
-
-/** Null: deps.dev knows none, or does not know the version yet. Rejects with UpstreamFailed when it does not answer. */
-export type FindDependents = (
-  system: 'npm' | 'pypi',
-  name: string,
-  version: string,
-  signal?: AbortSignal,
-) => Promise<Dependents | null>;
+import type { Dated, Upstream } from '../client/client.ts';
 
 const count = z.int().nonnegative();
-const countsSchema = z.object({
-  dependentCount: count,
-  directDependentCount: count,
-  indirectDependentCount: count,
-});
+const countsSchema = z
+  .object({ dependentCount: count, directDependentCount: count, indirectDependentCount: count })
+  .transform(({ dependentCount: total, directDependentCount: direct, indirectDependentCount: indirect }) => {
+    return { direct, indirect, total };
+  });
+
+/** How many public packages depend on one version, by deps.dev's count. */
+export type Dependents = Dated<z.output<typeof countsSchema>>;
 
 /** In deps.dev's alpha API alone (https://docs.deps.dev/api/v3alpha/#getdependents). 404 may mean no dependents. */
-export function createDependents(upstream: Upstream, baseUrl: string): FindDependents {
-  return async (system, name, version, signal) => {
+export function createDependents(upstream: Upstream, baseUrl: string) {
+  /** Null: deps.dev knows none, or does not know the version yet. Rejects with UpstreamFailed without an answer. */
+  return async (system: 'npm' | 'pypi', name: string, version: string, signal?: AbortSignal) => {
     const exact = `${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;
     const url = `${baseUrl}/v3alpha/systems/${system}/packages/${exact}:dependents`;
-    const got = await upstream.jsonDated({ url, ...(signal && { signal }) }, countsSchema);
-    if (got === null) return null;
-    const { dependentCount: total, directDependentCount: direct, indirectDependentCount: indirect } = got.data;
-    return { direct, indirect, total, url: got.url, retrievedAtMs: got.retrievedAtMs };
+    return upstream.jsonDated({ url, signal }, countsSchema);
   };
 }
 
@@ -44,9 +28,7 @@ const versionSchema = z.object({ publishedAt: z.string().optional() });
 export function createDepsDev(upstream: Upstream, baseUrl: string) {
   return async (name: string, version: string, signal?: AbortSignal): Promise<number | null> => {
     const path = `v3/systems/npm/packages/${encodeURIComponent(name)}/versions/${encodeURIComponent(version)}`;
-    const found = await upstream
-      .json({ url: `${baseUrl}/${path}`, ...(signal && { signal }) }, versionSchema)
-      .catch(() => null);
+    const found = await upstream.json({ url: `${baseUrl}/${path}`, signal }, versionSchema).catch(() => null);
     return secondsOf(found?.publishedAt);
   };
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NotFound, UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
-import type { Dated, Upstream } from '../client/client.ts';
+import type { Dated, Retrieved, Upstream } from '../client/client.ts';
 import { AnswerTooLarge } from './npm-registry.ts';
 import { npmLicence, type ProjectUrl, projectUrls, repositoryPage } from './project.ts';
 
@@ -10,10 +10,8 @@ export interface Npm {
   latest(name: string, signal?: AbortSignal): Promise<NpmPackage | null>;
 }
 
-interface NpmPackage extends NpmRelease {
+interface NpmPackage extends NpmRelease, Retrieved {
   readonly publishedAt: number | null;
-  readonly url: string;
-  readonly retrievedAtMs: number;
 }
 
 interface NpmRelease extends NpmDist {
@@ -27,7 +25,7 @@ interface NpmRelease extends NpmDist {
   readonly deprecated: string | null;
   readonly homepage: string | null;
   readonly repository: string | null;
-  readonly projectUrls: readonly ProjectUrl[];
+  readonly projectUrls: ProjectUrl[];
 }
 
 type Ranges = Record<string, string>;
@@ -57,7 +55,7 @@ const MAX_REMEMBERED = 1000;
 /** Reads the full packument, for the time of publishing. Of a larger one the latest manifest, and deps.dev's time. */
 export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm {
   const read = async <T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
-    registry.jsonDated({ url: `${await registryUrl()}/${path}`, ...(signal && { signal }) }, schema);
+    registry.jsonDated({ url: `${await registryUrl()}/${path}`, signal }, schema);
 
   async function readManifest(name: string, signal?: AbortSignal): Promise<NpmPackage | null> {
     const got = await read(`${pathOf(name)}/latest`, manifestSchema, signal);
@@ -247,7 +245,7 @@ export function createNpmDownloads(upstream: Upstream, baseUrl: string) {
   return async (name: string, signal?: AbortSignal): Promise<number | null> => {
     // Unlike the registry, this API takes scoped names with a plain slash.
     const url = `${baseUrl}/downloads/point/last-week/${name}`;
-    const point = await upstream.json({ url, ...(signal && { signal }) }, pointSchema);
+    const point = await upstream.json({ url, signal }, pointSchema);
     return point?.package === name ? point.downloads : null;
   };
 }

@@ -2,7 +2,7 @@ import cvss from 'ae-cvss-calculator';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
-import type { Upstream } from '../client/client.ts';
+import type { Retrieved, Upstream } from '../client/client.ts';
 import { type CompareVersions, ECOSYSTEMS, type EcosystemName, sortVersions } from './ecosystems.ts';
 
 /** A package, with one version or all. Name and version are in the normalised form of `ECOSYSTEMS`. */
@@ -17,12 +17,10 @@ export interface Osv {
   advisories(question: OsvQuestion, signal?: AbortSignal): Promise<OsvAnswer>;
 }
 
-export interface OsvAnswer {
+export interface OsvAnswer extends Retrieved {
   readonly advisories: Advisory[];
   /** Whether an advisory names the package, and lists the asked version. It proves that they exist or once did. */
   readonly isNamed: boolean;
-  readonly url: string;
-  readonly retrievedAtMs: number;
 }
 
 interface Advisory {
@@ -64,7 +62,7 @@ export function createOsv(upstream: Upstream, baseUrl: string): Osv {
     for (let pages = 0; pages < MAX_PAGES; pages++) {
       const body = JSON.stringify({ ...query, ...(token && { page_token: token }) });
       const headers = { 'content-type': 'application/json' };
-      const request = { url: `${baseUrl}/v1/query`, method: 'POST' as const, headers, body, ...(signal && { signal }) };
+      const request = { url: `${baseUrl}/v1/query`, method: 'POST' as const, headers, body, signal };
       const page = await upstream.jsonDated(request, pageSchema);
       // OSV uses 404 for single records only. A query without a result gives an empty object.
       if (!page) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
 import { plainText } from '../../lib/untrusted.ts';
-import type { Upstream } from '../client/client.ts';
+import type { Retrieved, Upstream } from '../client/client.ts';
 import { comparePython, normalisePypiName, sortVersions } from './ecosystems.ts';
 import { type Flaw, mergeByAlias } from './osv.ts';
 import { type ProjectUrl, projectUrls, pythonLicence } from './project.ts';
@@ -12,7 +12,7 @@ export interface Pypi {
   latest(name: string, signal?: AbortSignal): Promise<PypiRelease | null>;
 }
 
-interface PypiRelease extends PypiFiles {
+interface PypiRelease extends PypiFiles, Retrieved {
   readonly name: string;
   readonly version: string;
   readonly publishedAt: number | null;
@@ -24,9 +24,7 @@ interface PypiRelease extends PypiFiles {
   readonly advisories: PypiAdvisory[];
   readonly summary: string | null;
   readonly homepage: string | null;
-  readonly projectUrls: readonly ProjectUrl[];
-  readonly url: string;
-  readonly retrievedAtMs: number;
+  readonly projectUrls: ProjectUrl[];
 }
 
 interface PypiFiles {
@@ -69,7 +67,7 @@ export function createPypi(upstream: Upstream, baseUrl: string): Pypi {
   return {
     async latest(name, signal) {
       const url = `${baseUrl}/pypi/${encodeURIComponent(normalisePypiName(name) ?? name)}/json`;
-      const got = await upstream.jsonDated({ url, ...(signal && { signal }) }, projectSchema);
+      const got = await upstream.jsonDated({ url, signal }, projectSchema);
       if (!got) return null;
       if (normalisePypiName(got.data.info.name) !== normalisePypiName(name)) {
         throw new UpstreamFailed(upstream.name, 'answered for another project');
@@ -275,7 +273,7 @@ export type FindPypiProvenance = (
 
 interface PypiProvenance {
   readonly filename: string;
-  readonly publishers: readonly {
+  readonly publishers: {
     readonly kind: string;
     readonly repository: string | null;
     readonly workflow: string | null;
@@ -298,10 +296,7 @@ export function createPypiProvenance(upstream: Upstream, baseUrl: string): FindP
     const path = [name, version, filename].map(encodeURIComponent).join('/');
     const url = `${baseUrl}/integrity/${path}/provenance`;
     const accept = 'application/vnd.pypi.integrity.v1+json';
-    const got = await upstream.jsonDated(
-      { url, accept, maxBytes: MAX_BYTES, ...(signal && { signal }) },
-      provenanceSchema,
-    );
+    const got = await upstream.jsonDated({ url, accept, maxBytes: MAX_BYTES, signal }, provenanceSchema);
     if (got === null) return null;
     const publishers = got.data.attestation_bundles.slice(0, MAX_PUBLISHERS).map(({ publisher: one }) => ({
       kind: plainText(one.kind, MAX_TEXT),

@@ -70,7 +70,7 @@ export function createFindListing(deps: RegistriesDeps): FindListing {
     },
     async packagist({ name, version }, signal) {
       const url = `${deps.packagistUrl}/p2/${name}.json`;
-      const found = await deps.packagist.json({ url, ...(signal && { signal }) }, releases(name));
+      const found = await deps.packagist.json({ url, signal }, releases(name));
       const has = found?.some((one) => version === null || isSame(one, version));
       return has ? listed(name) : MISSING;
     },
@@ -105,7 +105,7 @@ async function entry(
   asked: OsvQuestion,
   signal?: AbortSignal,
 ) {
-  const name = await upstream.json({ url, ...(signal && { signal }) }, schema);
+  const name = await upstream.json({ url, signal }, schema);
   if (name !== null && plain(name) !== plain(asked.name)) {
     throw new UpstreamFailed(upstream.name, 'answered for another package');
   }
@@ -127,7 +127,7 @@ const project = z.object({ info: z.object({ name: z.string() }) }).transform(({ 
 function createPypiListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
     const release = version === null ? '' : `/${encodeURIComponent(version)}`;
-    const request = { url: `${baseUrl}/pypi/${name}${release}/json`, ...(signal && { signal }) };
+    const request = { url: `${baseUrl}/pypi/${name}${release}/json`, signal };
     const head = await upstream.fetch({ ...request, method: 'HEAD' });
     if (head.status === 404) return MISSING;
     if (head.status === 200 && head.headers[SERIAL] !== undefined) return listed(name);
@@ -167,15 +167,14 @@ const ID = /<id>\s*([\w.-]{1,100})\s*<\/id>/;
 function createNugetListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
     const id = name.toLowerCase();
-    const within = signal && { signal };
     const versions = await upstream.json(
-      { url: `${baseUrl}/v3-flatcontainer/${id}/index.json`, ...within },
+      { url: `${baseUrl}/v3-flatcontainer/${id}/index.json`, signal },
       versionsSchema,
     );
     const exact = versions?.findLast((one) => version === null || isSameNuget(one, version));
     if (exact === undefined) return MISSING;
     const url = `${baseUrl}/v3-flatcontainer/${id}/${encodeURIComponent(exact)}/${id}.nuspec`;
-    const manifest = await upstream.fetch({ url, accept: 'application/xml', ...within });
+    const manifest = await upstream.fetch({ url, accept: 'application/xml', signal });
     if (manifest.status !== 200) throw new UpstreamFailed(upstream.name, `answered HTTP ${manifest.status}`);
     const spelling = ID.exec(manifest.body.toString('utf8'))?.[1];
     if (spelling?.toLowerCase() !== id)

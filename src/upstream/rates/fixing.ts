@@ -1,4 +1,5 @@
 import { type Decimal, divide, multiply, parseDecimal } from '../../lib/units.ts';
+import type { Retrieved } from '../client/client.ts';
 
 export interface FixingSource {
   /** The last fixing on or before a calendar date; for null the newest. Rejects with UpstreamFailed for none. */
@@ -14,11 +15,9 @@ export interface Fixing {
   readonly rates: ReadonlyMap<string, string>;
 }
 
-export interface DatedFixing {
+export interface DatedFixing extends Retrieved {
   readonly fixing: Fixing;
   readonly source: string;
-  readonly url: string;
-  readonly retrievedAtMs: number;
 }
 
 export interface DatedFixings extends Omit<DatedFixing, 'fixing'> {
