@@ -62,7 +62,7 @@ export const normalisePypiName = plainName(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0
 );
 
 /** OSV's names for the language itself, beside module paths. */
-const GO_LANGUAGE = /^(stdlib|toolchain)$/;
+export const GO_LANGUAGE = /^(stdlib|toolchain)$/;
 /** A module path begins with a host name, so its first element has a dot (https://go.dev/ref/mod#module-path). */
 const GO_MODULE = /^(?=[^/]*\.)[A-Za-z0-9][\w.~-]*(\/[\w.~-]+)*$/;
 

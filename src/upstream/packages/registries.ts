@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Upstream } from '../client/client.ts';
 import { firstToAnswer } from '../client/failure.ts';
-import { compareNumeric, type EcosystemName, normalisePypiName } from './ecosystems.ts';
+import { compareNumeric, GO_LANGUAGE, normalisePypiName } from './ecosystems.ts';
 import type { OsvQuestion } from './osv.ts';
 
 export type FindListing = (question: OsvQuestion, signal?: AbortSignal) => Promise<Listing>;
@@ -32,17 +32,6 @@ interface RegistriesDeps {
   readonly packagistUrl: string;
 }
 
-/** deps.dev's names of the ecosystems that it knows (https://docs.deps.dev/api/v3/). */
-const SYSTEMS: Partial<Record<EcosystemName, string>> = {
-  npm: 'npm',
-  pypi: 'pypi',
-  go: 'go',
-  'crates.io': 'cargo',
-  maven: 'maven',
-  rubygems: 'rubygems',
-};
-const GO_ITSELF: ReadonlySet<string> = new Set(['stdlib', 'toolchain']);
-
 const manifest = z.object({ name: z.string() }).transform(({ name }) => name);
 const key = z.object({ name: z.string() });
 const depsDevEntry = z
@@ -51,48 +40,48 @@ const depsDevEntry = z
 
 /** OSV answers unknown names like clean ones. Packages are looked up in their registry, or at deps.dev, which lags. */
 export function createFindListing(deps: RegistriesDeps): FindListing {
+  const npm: FindListing = async (question, signal) => {
+    const version = encodeURIComponent(question.version ?? 'latest');
+    const url = `${await deps.npmUrl()}/${question.name.replace('/', '%2f')}/${version}`;
+    return entry(deps.npm, url, manifest, question, signal);
+  };
+  const pypi = createPypiListing(deps.pypi, deps.pypiUrl);
   const nuget = createNugetListing(deps.nuget, deps.nugetUrl);
-
-  const ask: Record<string, FindListing> = {
-    async npm(question, signal) {
-      const version = encodeURIComponent(question.version ?? 'latest');
-      const url = `${await deps.npmUrl()}/${question.name.replace('/', '%2f')}/${version}`;
-      return entry(deps.npm, url, manifest, question, signal);
-    },
-    pypi: createPypiListing(deps.pypi, deps.pypiUrl),
-    depsDev(question, signal) {
-      const { ecosystem, name, version } = question;
-      const path = `${deps.depsDevUrl}/v3/systems/${SYSTEMS[ecosystem]}/packages/${encodeURIComponent(name)}`;
-      // deps.dev writes Go's versions as Go does, OSV without the v.
-      const exact =
-        version === null ? '' : `/versions/${encodeURIComponent(ecosystem === 'go' ? `v${version}` : version)}`;
-      return entry(deps.depsDev, `${path}${exact}`, depsDevEntry, question, signal);
-    },
-    async packagist({ name, version }, signal) {
-      const url = `${deps.packagistUrl}/p2/${name}.json`;
-      const found = await deps.packagist.json({ url, signal }, releases(name));
-      const has = found?.some((one) => version === null || isSame(one, version));
-      return has ? listed(name) : MISSING;
-    },
+  const depsDev: FindListing = (question, signal) => {
+    const { ecosystem, name, version } = question;
+    // deps.dev has a name of its own for Rust's packages (https://docs.deps.dev/api/v3/).
+    const system = ecosystem === 'crates.io' ? 'cargo' : ecosystem;
+    const path = `${deps.depsDevUrl}/v3/systems/${system}/packages/${encodeURIComponent(name)}`;
+    // It writes Go's versions as Go does, OSV without the v.
+    const prefix = ecosystem === 'go' ? 'v' : '';
+    const exact = version === null ? '' : `/versions/${encodeURIComponent(prefix + version)}`;
+    return entry(deps.depsDev, `${path}${exact}`, depsDevEntry, question, signal);
+  };
+  const packagist: FindListing = async ({ name, version }, signal) => {
+    const url = `${deps.packagistUrl}/p2/${name}.json`;
+    const found = await deps.packagist.json({ url, signal }, releases(name));
+    const has = found?.some((one) => version === null || isSame(one, version));
+    return has ? listed(name) : MISSING;
   };
 
   return (question, signal) => {
-    const by = (...names: string[]) =>
+    const first = (...finds: FindListing[]) =>
       firstToAnswer(
         'registry',
-        names.map((name) => () => (ask[name] as FindListing)(question, signal)),
+        finds.map((find) => () => find(question, signal)),
       );
     switch (question.ecosystem) {
       case 'npm':
+        return first(npm, depsDev);
       case 'pypi':
-        return by(question.ecosystem, 'depsDev');
+        return first(pypi, depsDev);
       case 'nuget':
         return nuget(question, signal);
       case 'packagist':
-        return by('packagist');
+        return first(packagist);
       default:
-        if (question.ecosystem === 'go' && GO_ITSELF.has(question.name)) return Promise.resolve(UNREGISTERED);
-        return by('depsDev');
+        if (question.ecosystem === 'go' && GO_LANGUAGE.test(question.name)) return Promise.resolve(UNREGISTERED);
+        return first(depsDev);
     }
   };
 }
@@ -167,13 +156,11 @@ const ID = /<id>\s*([\w.-]{1,100})\s*<\/id>/;
 function createNugetListing(upstream: Upstream, baseUrl: string) {
   return async ({ name, version }: OsvQuestion, signal?: AbortSignal): Promise<Listing> => {
     const id = name.toLowerCase();
-    const versions = await upstream.json(
-      { url: `${baseUrl}/v3-flatcontainer/${id}/index.json`, signal },
-      versionsSchema,
-    );
+    const folder = `${baseUrl}/v3-flatcontainer/${id}`;
+    const versions = await upstream.json({ url: `${folder}/index.json`, signal }, versionsSchema);
     const exact = versions?.findLast((one) => version === null || isSameNuget(one, version));
     if (exact === undefined) return MISSING;
-    const url = `${baseUrl}/v3-flatcontainer/${id}/${encodeURIComponent(exact)}/${id}.nuspec`;
+    const url = `${folder}/${encodeURIComponent(exact)}/${id}.nuspec`;
     const manifest = await upstream.fetch({ url, accept: 'application/xml', signal });
     if (manifest.status !== 200) throw new UpstreamFailed(upstream.name, `answered HTTP ${manifest.status}`);
     const spelling = ID.exec(manifest.body.toString('utf8'))?.[1];
