@@ -116,7 +116,7 @@ export function createUpstreams(deps: UpstreamsDeps): Upstreams {
         connections: options.concurrency,
         connect: {
           timeout: Math.min(CONNECT_MS, options.timeoutMs),
-          ...(options.ca === undefined ? {} : { ca: options.ca }),
+          ...(options.ca !== undefined && { ca: options.ca }),
         },
         headersTimeout: options.timeoutMs,
         bodyTimeout: options.timeoutMs,
@@ -162,9 +162,10 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
       else outcomes.succeeded(name);
       return got;
     } catch (error) {
-      if (error instanceof ExchangeFailed) outcomes.failed(name, error.message);
-      if (error instanceof ExchangeFailed)
+      if (error instanceof ExchangeFailed) {
+        outcomes.failed(name, error.message);
         log?.warn({ upstream: name, origin, reason: error.message, err: error.cause }, 'an upstream failed');
+      }
       throw named(name, error);
     }
   }

@@ -13,7 +13,7 @@ export interface DialOptions {
   readonly portFor?: (port: number) => number;
   /** For tests only: their own certificate authority. */
   readonly ca?: string;
-  readonly progress?: Progress;
+  readonly progress?: Progress | undefined;
 }
 
 /** Instead of DNS and its check, in tests and demonstrations. Never in production. */
@@ -55,9 +55,8 @@ export async function dial(url: URL, options: DialOptions, signal: AbortSignal):
   const dnsMs = looked ? located - started : null;
   const connectMs = connected - located;
   if (url.protocol === 'http:') return { socket: raw, phases: { dnsMs, connectMs, tlsMs: null }, tls: null };
-  const { ca, progress } = options;
-  progress?.enter('tls');
-  const { socket, tls } = await secure(raw, { host: hostOf(url), ca, progress }, signal);
+  options.progress?.enter('tls');
+  const { socket, tls } = await secure(raw, hostOf(url), options, signal);
   return { socket, phases: { dnsMs, connectMs, tlsMs: performance.now() - connected }, tls };
 }
 
@@ -134,11 +133,7 @@ function opened<T extends Socket>(socket: T, event: 'connect' | 'secureConnect',
 }
 
 /** Refuses here and not in Node, which would destroy the socket before a monitor can read when a certificate ends. */
-async function secure(
-  raw: Socket,
-  { host, ca, progress }: { host: string; ca: string | undefined; progress: Progress | undefined },
-  signal: AbortSignal,
-): Promise<{ socket: TLSSocket; tls: TlsFacts }> {
+async function secure(raw: Socket, host: string, { ca, progress }: DialOptions, signal: AbortSignal) {
   const socket = connectTls({
     socket: raw,
     // RFC 6066 allows no address as server name. The certificate is checked against `host` in both cases.

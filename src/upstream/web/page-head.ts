@@ -18,10 +18,7 @@ type Head = Pick<
 >;
 
 /** What a page says about itself, each fact from the first of the places that may state it. `html` is its markup. */
-export function headOf(
-  document: PageDocument,
-  { html, base, serverLanguage }: { html: string; base: string; serverLanguage: string | null },
-): Head {
+export function headOf(document: PageDocument, html: string, base: string, serverLanguage: string | null): Head {
   const meta = metasOf(document);
   const facts = articleFacts(html);
   const headings = headingsOf(document);
@@ -104,11 +101,6 @@ function headingsOf(document: PageDocument) {
   return headings;
 }
 
-interface ArticleFacts {
-  readonly author: string | null;
-  readonly datePublished: string | null;
-}
-
 /** A page has one to three blocks of a few KB; larger ones describe catalogues. One without an end counts too. */
 const MAX_BLOCKS = 8;
 const MAX_BLOCK_UNITS = 100_000;
@@ -119,7 +111,7 @@ const MAX_TYPES = 10;
 type Thing = Readonly<Record<string, unknown>>;
 
 /** From the first JSON-LD blocks of the markup: they are scripts, which are removed before a tree is built. */
-function articleFacts(html: string): ArticleFacts {
+function articleFacts(html: string) {
   let author: string | null = null;
   let datePublished: string | null = null;
   for (const thing of thingsOf(html)) {
@@ -153,13 +145,11 @@ function blocksOf(html: string): unknown[] {
 }
 
 function flatten(block: unknown): Thing[] {
-  const list = Array.isArray(block) ? block : [block];
-  const things = list.slice(0, MAX_THINGS).filter(isThing);
-  return things.flatMap((thing) => (Array.isArray(thing['@graph']) ? flattenGraph(thing['@graph']) : [thing]));
+  return thingsIn(block).flatMap((thing) => (Array.isArray(thing['@graph']) ? thingsIn(thing['@graph']) : [thing]));
 }
 
-function flattenGraph(graph: readonly unknown[]): Thing[] {
-  return graph.slice(0, MAX_THINGS).filter(isThing);
+function thingsIn(value: unknown): Thing[] {
+  return [value].flat().slice(0, MAX_THINGS).filter(isThing);
 }
 
 function isThing(value: unknown): value is Thing {

@@ -97,7 +97,7 @@ type HtmlContent = Omit<PageContent, 'format' | 'charset' | 'wordCount' | 'pageC
 
 function readHtml(whole: string, url: string, serverLanguage: string | null): HtmlContent {
   const { html, cut } = boundMarkup(whole, MAX_TOKENS);
-  const { head, base, links, seen, article } = readTree(treeOf(html), { whole, url, serverLanguage });
+  const { head, base, links, seen, article } = readTree(treeOf(html), whole, url, serverLanguage);
   // Readability has changed the tree, so the page is parsed anew. The first tree would not fit beside the new one.
   const root = article?.root ?? seenRoot(treeOf(html));
   const clipped = clipText(article?.text ?? seen, MAX_TEXT);
@@ -184,12 +184,9 @@ function treeOf(html: string): PageDocument {
 }
 
 /** Everything but the Markdown. `article` is null when the page holds none. */
-function readTree(
-  document: PageDocument,
-  { whole, url, serverLanguage }: { whole: string; url: string; serverLanguage: string | null },
-) {
+function readTree(document: PageDocument, whole: string, url: string, serverLanguage: string | null) {
   const base = baseOf(document, url);
-  const head = headOf(document, { html: whole, base, serverLanguage });
+  const head = headOf(document, whole, base, serverLanguage);
   const links = linksOf(document, url, base);
   const seen = seenOf(document);
   // Last, because it changes the document.

@@ -3,14 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { mediaTypeOf } from '../client/exchange.ts';
 import { ExchangeFailed, withinDeadline } from '../client/failure.ts';
 import { createHostLimit, createLimiter, LimiterFull } from '../client/limiter.ts';
-import {
-  createProgress,
-  type DialOptions,
-  type Hop,
-  type Progress,
-  type Reached,
-  type TlsFacts,
-} from '../guard/dial.ts';
+import { createProgress, type DialOptions, type Hop, type Progress, type Reached } from '../guard/dial.ts';
 import { type Landing, visit } from '../guard/follow.ts';
 import { hostOf } from '../guard/guard.ts';
 import { kindOfPage, type PageContent, type PageSource } from './page-content.ts';
@@ -35,13 +28,9 @@ interface ExtractedPage extends PageContent {
   readonly retrievedAtMs: number;
 }
 
-interface CheckedUrl {
+interface CheckedUrl extends Pick<Landing, 'status' | 'totalMs' | 'timings' | 'tls'> {
   readonly finalUrl: string;
-  readonly status: number;
   readonly redirects: readonly Hop[];
-  readonly totalMs: number;
-  readonly timings: Landing['timings'];
-  readonly tls: TlsFacts | null;
   readonly securityHeaders: SecurityHeaders;
   readonly retrievedAtMs: number;
 }
@@ -93,20 +82,16 @@ export function createWeb(options: WebOptions): Web {
     }
   }
 
-  const fetched = <T>(
-    url: URL,
-    signal: AbortSignal,
-    use: (landing: Landing) => T | Promise<T>,
-    progress?: Progress,
-  ): Promise<T> =>
-    withinDeadline(timeoutMs, signal, async (within) => {
-      const landing = await visit(url, { ...dial, userAgent, limitHost, ...(progress && { progress }) }, within);
+  function fetched<T>(url: URL, signal: AbortSignal, use: (landing: Landing) => T | Promise<T>, progress?: Progress) {
+    return withinDeadline(timeoutMs, signal, async (within) => {
+      const landing = await visit(url, { ...dial, userAgent, limitHost, progress }, within);
       try {
         return await use(landing);
       } finally {
         await landing.close();
       }
     });
+  }
 
   return {
     measuredFrom,
