@@ -141,7 +141,7 @@ export const wikiSearch = defineEndpoint({
     return {
       query: q,
       lang,
-      results: [...found.data],
+      results: found.data,
       licence: LICENCE,
       attribution: SEARCH_ATTRIBUTION,
       source: wikiSource(lang, found),

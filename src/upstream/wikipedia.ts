@@ -8,29 +8,29 @@ import { firstToAnswer } from './client/failure.ts';
 
 /** One language edition; `lang` must be in WIKI_EDITIONS, titles are plain text with blanks. Null: no such article. */
 export interface Wiki {
-  search(lang: string, query: string, limit: number, signal?: AbortSignal): Promise<Dated<readonly WikiHit[]>>;
+  search(lang: string, query: string, limit: number, signal?: AbortSignal): Promise<Dated<WikiHit[]>>;
   summary(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiSummary> | null>;
   article(lang: string, title: string, signal?: AbortSignal): Promise<Dated<WikiArticle> | null>;
   /** The articles that a disambiguation page leads to, by title, at most fifty. */
-  meanings(lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]>;
+  meanings(lang: string, title: string, signal?: AbortSignal): Promise<WikiEntry[]>;
 }
 
-interface WikiHit {
+interface WikiEntry {
   readonly title: string;
   readonly description: string | null;
+  readonly url: string;
+}
+
+interface WikiHit extends WikiEntry {
   readonly excerpt: string | null;
   readonly thumbnail: Thumbnail | null;
-  readonly url: string;
 }
 
 /** The fields that summary and article share. `updatedAt` is the newest edit in Unix seconds. */
-export interface WikiPage {
-  readonly title: string;
+export interface WikiPage extends WikiEntry {
   readonly updatedAt: number | null;
   readonly disambiguation: boolean;
-  readonly description: string | null;
   readonly thumbnail: Thumbnail | null;
-  readonly url: string;
 }
 
 interface WikiSummary extends WikiPage {
@@ -40,12 +40,6 @@ interface WikiSummary extends WikiPage {
 
 interface WikiArticle extends WikiPage {
   readonly text: string;
-}
-
-interface WikiMeaning {
-  readonly title: string;
-  readonly description: string | null;
-  readonly url: string;
 }
 
 /** A small image of a page. Its licence is its own. */
@@ -182,7 +176,7 @@ const MAX_TEXT = 300;
 
 /** A disambiguation page's meanings, and what it names beside them (https://www.mediawiki.org/wiki/API:Links). */
 function createMeanings(upstream: Upstream, action: (lang: string, params: Record<string, string>) => string) {
-  return async (lang: string, title: string, signal?: AbortSignal): Promise<WikiMeaning[]> => {
+  return async (lang: string, title: string, signal?: AbortSignal): Promise<WikiEntry[]> => {
     const url = action(lang, {
       generator: 'links',
       gplnamespace: '0',
