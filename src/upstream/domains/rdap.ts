@@ -38,7 +38,7 @@ export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
       if (server === null) return null;
       const url = `${server.url}domain/${domain}`;
       const { host } = new URL(url);
-      const at = { registry: host, url, vouched: server.vouched };
+      const at = { ...server, registry: host, url };
       const request = { url, accept: 'application/rdap+json, application/json;q=0.9', signal };
       const { status, headers, body, retrievedAtMs } = await upstream.fetch(request);
       if (status === 404) return { ...at, registration: null, retrievedAtMs };
@@ -51,14 +51,9 @@ export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
   };
 }
 
-interface RdapServer {
-  readonly url: string;
-  readonly vouched: boolean;
-}
-
 interface RdapBootstrap {
   /** Null when the registry publishes no RDAP. Rejects with UpstreamFailed when only the shipped copy could say so. */
-  serverFor(domain: string, signal?: AbortSignal): Promise<RdapServer | null>;
+  serverFor(domain: string, signal?: AbortSignal): Promise<Pick<RdapAnswer, 'url' | 'vouched'> | null>;
 }
 
 /** RFC 9224: each service is the list of its top-level domains and the list of its base URLs. */

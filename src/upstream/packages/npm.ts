@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { NotFound, UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
+import { setNewest } from '../../lib/memory.ts';
 import type { Dated, Retrieved, Upstream } from '../client/client.ts';
 import { AnswerTooLarge } from './npm-registry.ts';
 import { npmLicence, type ProjectUrl, projectUrls, repositoryPage } from './project.ts';
@@ -66,12 +67,7 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
   }
 
   // Packuments only grow, so one that was too large is not asked for again.
-  const tooLarge = new Set<string>();
-  function remember(name: string): void {
-    const [oldest] = tooLarge;
-    if (tooLarge.size >= MAX_REMEMBERED && oldest !== undefined) tooLarge.delete(oldest);
-    tooLarge.add(name);
-  }
+  const tooLarge = new Map<string, true>();
 
   return {
     async latest(name, signal) {
@@ -81,7 +77,7 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
         return got && fromPackument(registry, name, got);
       } catch (error) {
         if (!(error instanceof UpstreamFailed && error.cause instanceof AnswerTooLarge)) throw error;
-        remember(name);
+        setNewest(tooLarge, name, true, MAX_REMEMBERED);
         return readManifest(name, signal);
       }
     },

@@ -1,3 +1,4 @@
+import { daysBefore } from '../../lib/clock.ts';
 import { type Decimal, divide, multiply, parseDecimal } from '../../lib/units.ts';
 import type { Retrieved } from '../client/client.ts';
 
@@ -53,11 +54,9 @@ export function rateChange(earlier: Fixing, later: Fixing, from: string, to: str
   // now / before - 1, as one fraction of whole numbers.
   const [top, bottom] = [multiply(now.dividend, before.divisor), multiply(now.divisor, before.dividend)];
   const scale = Math.max(top.scale, bottom.scale);
-  const [grown, whole] = [top, bottom].map((value) => value.digits * 10n ** BigInt(scale - value.scale)) as [
-    bigint,
-    bigint,
-  ];
-  return { part: grown - whole, whole };
+  const atScale = (value: Decimal) => value.digits * 10n ** BigInt(scale - value.scale);
+  const whole = atScale(bottom);
+  return { part: atScale(top) - whole, whole };
 }
 
 /** Frankfurt's wall clock, by which the ECB publishes. */
@@ -71,8 +70,6 @@ const FRANKFURT = new Intl.DateTimeFormat('en-CA', {
 const PUBLISHED_AT = '16:00';
 /** Between these times a new file is asked for every five minutes; else once an hour, for a holiday or a late file. */
 const LOOK_OUT = { from: '15:45', until: '17:30', everyMs: 5 * 60_000, elseMs: 3_600_000 };
-
-const DAY_MS = 86_400_000;
 
 export function frankfurtDate(nowMs: number): string {
   return wallClock(nowMs).date;
@@ -89,9 +86,9 @@ export function isDue(newest: string, readAtMs: number, nowMs: number): boolean 
 /** The newest weekday whose file is due. On a holiday it is a day too new: one request an hour, and no wrong answer. */
 function newestExpected(nowMs: number): string {
   const { date, time } = wallClock(nowMs);
-  let day = Date.parse(`${date}T00:00:00Z`) - (time >= PUBLISHED_AT ? 0 : DAY_MS);
-  while ([0, 6].includes(new Date(day).getUTCDay())) day -= DAY_MS;
-  return new Date(day).toISOString().slice(0, 10);
+  let day = time >= PUBLISHED_AT ? date : daysBefore(date, 1);
+  while ([0, 6].includes(new Date(day).getUTCDay())) day = daysBefore(day, 1);
+  return day;
 }
 
 function wallClock(nowMs: number): { date: string; time: string } {
