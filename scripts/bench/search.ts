@@ -1,5 +1,4 @@
 import { catalogue } from '../../src/catalogue/catalogue.ts';
-import { describeParams } from '../../src/catalogue/params.ts';
 import { createDiscovery, NO_LISTINGS } from '../../src/discovery/discovery.ts';
 import type { Listing } from '../../src/discovery/entry.ts';
 import { NO_CATALOGUE } from '../../src/discovery/foreign-catalogue.ts';
@@ -76,7 +75,6 @@ export async function benchSearch(): Promise<void> {
     network: NETWORK,
     payTo,
     publicOrigin: origin,
-    describeParams,
     railOf: () => 'direct',
   });
   const others = Array.from({ length: ENTRIES - own.length }, (_, n) => listing(n));

@@ -78,7 +78,7 @@ export function integerParam(bounds: { min: number; max: number; default: number
 
 type JsonSchema = Record<string, unknown>;
 
-interface ParamDoc {
+export interface ParamDoc {
   readonly name: string;
   readonly required: boolean;
   readonly description: string;

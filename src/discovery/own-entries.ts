@@ -1,18 +1,12 @@
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams, type ParamDoc } from '../catalogue/params.ts';
 import { entriesOn, pathOn } from '../catalogue/paths.ts';
-import type { Listing } from './entry.ts';
+import type { Entry, Listing } from './entry.ts';
 
 // Our own routes as listings: those sold for USDC, each once, in the catalogue's order.
 
 /** It always fails, so searches do not offer it. */
 const NOT_OFFERED = '/selftest/fail';
-
-interface ParamDoc {
-  readonly name: string;
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: Record<string, unknown>;
-}
 
 /** The category by the first segment of a path. A segment that is not here is its own category. */
 const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
@@ -22,9 +16,7 @@ interface OwnEntriesOptions {
   readonly network: string;
   readonly payTo: string;
   readonly publicOrigin: string;
-  railOf(endpoint: Endpoint<never>): 'direct' | 'gateway' | 'channel';
-  /** The documents' own, so that the search describes the same parameters. */
-  describeParams(endpoint: Endpoint<never>): readonly ParamDoc[];
+  railOf(endpoint: Endpoint<never>): Entry['rail'];
 }
 
 export function createOwnListings(options: OwnEntriesOptions): Listing[] {
@@ -47,7 +39,7 @@ function describeEntry(endpoint: Endpoint<never>, options: OwnEntriesOptions): L
     name: endpoint.path.slice(1),
     label: endpoint.label,
     description: endpoint.summary,
-    params: options.describeParams(endpoint).map(describeParam),
+    params: describeParams(endpoint).map(describeParam),
     payTo,
     host: new URL(publicOrigin).host,
     network,

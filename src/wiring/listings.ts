@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { describeParams } from '../catalogue/params.ts';
 import type { Config } from '../config.ts';
 import { createDiscovery } from '../discovery/discovery.ts';
 import { createCatalogue, NO_CATALOGUE } from '../discovery/foreign-catalogue.ts';
@@ -50,7 +49,7 @@ export function openListings(parts: ListingsParts) {
     if (isSoldPlainly(endpoint, config.rails)) return 'direct';
     return config.rails.gateway ? 'gateway' : 'channel';
   };
-  const own = createOwnListings({ catalogue, network, payTo, publicOrigin, describeParams, railOf });
+  const own = createOwnListings({ catalogue, network, payTo, publicOrigin, railOf });
   const copied = { catalogue: copy, readsCatalogue: leads };
   const discovery = createDiscovery({ own, market, ...copied, network, isReady, clock, log });
   return {

@@ -1,5 +1,4 @@
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import { describeParams } from '../../../src/catalogue/params.ts';
 import type { Listing } from '../../../src/discovery/entry.ts';
 import { createOwnListings } from '../../../src/discovery/own-entries.ts';
 import { BACKGROUND } from './background.ts';
@@ -15,7 +14,6 @@ export const ownListings = () =>
     network: NETWORK,
     payTo: SELLER,
     publicOrigin: ORIGIN,
-    describeParams,
     railOf: () => 'direct',
   });
 
