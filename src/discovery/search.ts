@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { integerParam } from '../catalogue/params.ts';
 import { type Decimal, parseDecimal } from '../lib/units.ts';
-import { type Entry, type ListedEntry, type Listing, placeOf, SOURCES, type Source } from './entry.ts';
+import { type Entry, entrySchema, type ListedEntry, type Listing, placeOf, SOURCES, type Source } from './entry.ts';
 import { buildDiscoveryIndex, type DiscoveryIndex, type IndexedDocument } from './full-text.ts';
 import { type RankedPart, rank, readQuestion } from './ranking.ts';
 
@@ -114,17 +114,19 @@ export const searchParams = z.object({
 
 export type SearchParams = z.output<typeof searchParams>;
 
-export interface SearchResult {
-  readonly query: string;
-  readonly network: string;
-  readonly count: number;
-  readonly searched: { readonly ownRoutes: number; readonly marketListings: number; readonly catalogue: number };
+export const searchResult = z.object({
+  query: z.string(),
+  network: z.string(),
+  count: z.int(),
+  searched: z.object({ ownRoutes: z.int(), marketListings: z.int(), catalogue: z.int() }),
   /** Unix seconds; null before the first read. */
-  readonly catalogueReadAt: number | null;
-  readonly sources: Readonly<Record<Source, string>>;
-  readonly results: readonly Entry[];
-  readonly note: string;
-}
+  catalogueReadAt: z.int().nullable(),
+  sources: z.record(z.enum(SOURCES), z.string()),
+  results: z.array(entrySchema),
+  note: z.string(),
+});
+
+export type SearchResult = z.output<typeof searchResult>;
 
 interface Moment {
   readonly network: string;

@@ -1,8 +1,7 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
-import { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { entrySchema, SOURCES } from '../discovery/entry.ts';
-import { type SearchParams, searchParams } from '../discovery/search.ts';
+import { SOURCES } from '../discovery/entry.ts';
+import { type SearchParams, searchParams, searchResult } from '../discovery/search.ts';
 import { createAnswerCache } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/service.ts';
@@ -58,17 +57,6 @@ const MEANT: Readonly<Record<string, string>> = {
   network: 'A network that the seller accepts, such as eip155:5042',
 };
 
-const result = z.object({
-  query: z.string(),
-  network: z.string(),
-  count: z.int(),
-  searched: z.object({ ownRoutes: z.int(), marketListings: z.int(), catalogue: z.int() }),
-  catalogueReadAt: z.int().nullable(),
-  sources: z.record(z.enum(SOURCES), z.string()),
-  results: z.array(entrySchema),
-  note: z.string(),
-});
-
 function createSearchTool({ search }: MarketSearch): Tool {
   const endpoint = { params: searchParams, example: { params: { q: 'dns records of a domain' }, result: {} } };
   const listed: Listed = {
@@ -82,7 +70,7 @@ function createSearchTool({ search }: MarketSearch): Tool {
     name: NAME,
     group: 'free',
     listedAt: () => listed,
-    outputSchema: () => outputSchema(result, false),
+    outputSchema: () => outputSchema(searchResult, false),
     run: async (call) => {
       const { params } = readArguments(endpoint, call.arguments);
       return answered(Buffer.from(JSON.stringify(await search(params as SearchParams))));
