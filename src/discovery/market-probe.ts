@@ -63,21 +63,10 @@ export function createCaller({ payable, publicOrigin, ...fetchOptions }: CallerO
     limitHost?.(hostOf(url));
   }
 
-  async function ask(
-    url: URL,
-    method: Entry['method'],
-    redirects: number,
-    options: CallOptions,
-  ): Promise<Seen | number> {
-    const body = method === 'POST' ? { body: EMPTY_BODY } : {};
-    const request = {
-      url,
-      method,
-      accept: ACCEPT,
-      ...body,
-      redirects,
-      checkUrl: (hop: URL) => checkUrl(hop, options.limitHost),
-    };
+  async function ask(url: URL, method: Entry['method'], redirects: number, options: CallOptions) {
+    const body = method === 'POST' ? EMPTY_BODY : undefined;
+    const checkHop = (hop: URL) => checkUrl(hop, options.limitHost);
+    const request = { url, method, accept: ACCEPT, body, redirects, checkUrl: checkHop };
     const read = (answer: ThirdPartyAnswer) => readSeen(answer, method, payable);
     return askThirdParty(request, fetchOptions, options.signal, read).catch((error) => {
       throw namedFailure(error, hostOf(url));

@@ -155,7 +155,7 @@ interface ThirdPartyRequest {
   readonly url: URL;
   readonly method: 'GET' | 'POST';
   readonly accept: string;
-  readonly body?: string;
+  readonly body?: string | undefined;
   /** How many redirects of a GET are followed. A further redirect is the answer. */
   readonly redirects: number;
   /** Called for each hop before its request. Throws for a URL that must not be requested. */
