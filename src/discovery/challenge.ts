@@ -1,7 +1,6 @@
 import { BadParameter } from '../errors.ts';
-import { formatUnits } from '../lib/units.ts';
-import { own } from '../lib/untrusted.ts';
-import { isObject } from './entry.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
+import { isObject, own } from '../lib/untrusted.ts';
 
 // How a seller's route is paid, from its untrusted 402: `readChallenge` reads it as a stock client would, `readOffer`
 // leaves out what such a client could not pay, and `readAccepts` reads the terms on our chain, a catalogue's too.
@@ -119,7 +118,6 @@ function isLightning(entry: unknown): boolean {
 
 /** Circle's name for a batched payment from a deposit (CIRCLE_BATCHING_NAME of its x402-batching library). */
 const GATEWAY = 'GatewayWalletBatched';
-const USDC_DECIMALS = 6;
 const MAX_ACCEPTS = 50;
 const NETWORK = /^[A-Za-z0-9][\w:.-]{0,63}$/;
 

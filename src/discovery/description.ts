@@ -1,9 +1,8 @@
-import { followReference as follow, own, ownKeys, plainText } from '../lib/untrusted.ts';
+import { followReference as follow, isObject, own, ownKeys, plainText } from '../lib/untrusted.ts';
 import type { Challenge } from './challenge.ts';
 import {
   decodeBraces,
   type Entry,
-  isObject,
   keywordsOf,
   type ListedEntry,
   listOf,

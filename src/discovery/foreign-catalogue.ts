@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { own, ownKeys, plainText } from '../lib/untrusted.ts';
+import { isObject, own, ownKeys, plainText } from '../lib/untrusted.ts';
 import type { CatalogueStore } from '../store/ports/stores.ts';
 import type { Upstream } from '../upstream/client/client.ts';
 import { type Payable, readAccepts } from './challenge.ts';
 import { methodOf, readBody, readParams } from './description.ts';
-import { isObject, type Listing, listingSchema, readListedUrl } from './entry.ts';
+import { type Listing, listingSchema, readListedUrl } from './entry.ts';
 
 // A copy of the third-party catalogue's entries that are payable on our chain, stored for restarts and other processes.
 // A read that fails, or that suddenly lists much less, changes nothing.

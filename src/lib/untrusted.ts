@@ -24,6 +24,11 @@ export function ownKeys(value: unknown): readonly PropertyKey[] | null {
   }
 }
 
+/** A plain object's shape: no array, no null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** The longest chain of references that is followed, and the most steps of one. */
 const MAX_HOPS = 5;
 const MAX_STEPS = 10;

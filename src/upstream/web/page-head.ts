@@ -1,3 +1,4 @@
+import { isObject } from '../../lib/untrusted.ts';
 import { MAX_AUTHOR, MAX_LINE, type PageContent } from './page-content.ts';
 import { lineOf, ownText, type PageDocument, webUrl } from './page-text.ts';
 
@@ -149,11 +150,7 @@ function flatten(block: unknown): Thing[] {
 }
 
 function thingsIn(value: unknown): Thing[] {
-  return [value].flat().slice(0, MAX_THINGS).filter(isThing);
-}
-
-function isThing(value: unknown): value is Thing {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return [value].flat().slice(0, MAX_THINGS).filter(isObject);
 }
 
 /** The names of what a thing is. Other values than names may be nested deeper than the call stack. */
@@ -165,7 +162,7 @@ function typesOf(thing: Thing): string {
 
 function authorInJsonLd(value: unknown): string | null {
   const names = (Array.isArray(value) ? value : [value]).slice(0, MAX_AUTHORS).flatMap((one) => {
-    const name = isThing(one) ? one.name : one;
+    const name = isObject(one) ? one.name : one;
     return typeof name === 'string' && name.trim() !== '' ? [name.trim()] : [];
   });
   return names.length === 0 ? null : names.join(', ');
