@@ -113,12 +113,13 @@ function isDoubtful(copy: Copy | null, entries: number, nowMs: number): boolean 
 }
 
 async function readAll(
-  { upstream, url, payable, clock }: Omit<CatalogueOptions, 'store' | 'log'>,
+  options: CatalogueOptions,
   signal: AbortSignal,
 ): Promise<{ listings: Listing[]; isCut: boolean }> {
+  const { payable } = options;
   const listings: Listing[] = [];
   let bytes = 0;
-  const pages = readPages({ upstream, url, network: payable.network, clock, signal });
+  const pages = readPages(options, signal);
   for (let page = await pages.next(); ; page = await pages.next()) {
     if (page.done) return { listings, isCut: page.value };
     for (const item of page.value) {
@@ -129,15 +130,6 @@ async function readAll(
       listings.push(listing);
     }
   }
-}
-
-interface PagesOptions {
-  readonly upstream: Upstream;
-  readonly url: string;
-  /** A catalogue may ignore it, so the caller filters the items again. */
-  readonly network: string;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
 }
 
 /** The most items that Circle's catalogue returns per page. */
@@ -159,13 +151,16 @@ const pageSchema = z
   .refine(({ items, resources }) => items !== undefined || resources !== undefined, 'neither items nor resources');
 
 /** Yields items; true: it goes on after 25 pages. Rejects if any page does: a part must not pass for the whole. */
-async function* readPages(options: PagesOptions): AsyncGenerator<readonly unknown[], boolean> {
-  const { upstream, clock, signal } = options;
+async function* readPages(
+  { upstream, url, payable, clock }: CatalogueOptions,
+  signal: AbortSignal,
+): AsyncGenerator<readonly unknown[], boolean> {
   const firstItems = new Set<string>();
   let offset = 0;
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     if (pages > 0) await clock.sleep(PAUSE_MS, signal);
-    const page = await upstream.json({ url: pageUrl(options, offset), maxBytes: PAGE_BYTES, signal }, pageSchema);
+    const request = { url: pageUrl(url, payable.network, offset), maxBytes: PAGE_BYTES, signal };
+    const page = await upstream.json(request, pageSchema);
     if (page === null) throw new UpstreamFailed(upstream.name, 'answered HTTP 404');
     const items = page.items ?? page.resources ?? [];
     const first = JSON.stringify(items[0]);
@@ -180,7 +175,8 @@ async function* readPages(options: PagesOptions): AsyncGenerator<readonly unknow
   return true;
 }
 
-function pageUrl({ url, network }: PagesOptions, offset: number): string {
+/** A catalogue may ignore the network, so its items are filtered again. */
+function pageUrl(url: string, network: string, offset: number): string {
   const page = new URL(url);
   page.searchParams.set('network', network);
   page.searchParams.set('limit', String(PAGE));
