@@ -24,21 +24,18 @@ const CODE = /^[A-Za-z]{3}$/;
 const CODE_FORM = 'a three-letter currency code such as EUR';
 
 /** A currency code in any letter case. Whether the day's rates quote it is checked later. */
-function codeParam() {
-  return z
-    .string({ error: `required: ${CODE_FORM}` })
-    .regex(CODE, CODE_FORM)
-    .transform((text) => text.toUpperCase());
-}
+const codeParam = z
+  .string({ error: `required: ${CODE_FORM}` })
+  .regex(CODE, CODE_FORM)
+  .transform((text) => text.toUpperCase());
 
-function codesParam() {
-  const form = 'comma-separated three-letter currency codes';
-  return z
-    .string()
-    .max(300, form)
-    .transform((text) => [...new Set(text.split(',').map((part) => part.trim().toUpperCase()))])
-    .refine((codes) => codes.every((code) => CODE.test(code)), form);
-}
+const CODES_FORM = 'comma-separated three-letter currency codes';
+
+const codesParam = z
+  .string()
+  .max(300, CODES_FORM)
+  .transform((text) => [...new Set(text.split(',').map((part) => part.trim().toUpperCase()))])
+  .refine((codes) => codes.every((code) => CODE.test(code)), CODES_FORM);
 
 const dateParam = z
   .string()
@@ -78,13 +75,17 @@ function seriesField<T extends z.ZodRawShape>(shape: T) {
     });
 }
 
-const noteField = field.text('What the figures are, and are not');
-
 const NOTE =
   'Euro foreign exchange reference rates, published by the ECB on working days for information only; a reference, ' +
   'not an executed price. Rates between two other currencies are computed from their euro rates.';
 
-const sourcesField = z.array(sourceSchema).meta({ description: '`source`, then that of the fixings before' });
+/** How both answers end. */
+const closingFields = {
+  note: field.text('What the figures are, and are not'),
+  missing: missingField,
+  source: sourceSchema,
+  sources: z.array(sourceSchema).meta({ description: '`source`, then that of the fixings before' }),
+};
 
 const LICENCE = 'Reuse is free with the source named (ECB)';
 
@@ -104,8 +105,8 @@ export const currencyRates = defineEndpoint({
     "The European Central Bank's daily reference rates against a base currency, their change against the day before, " +
     'and a series of up to 90 days; a reference, not an executed price.',
   params: z.object({
-    base: codeParam().prefault('USD').meta({ description: 'Currency that one unit is taken of', default: 'USD' }),
-    symbols: codesParam().optional().meta({ description: 'Comma-separated currencies to quote; default: all' }),
+    base: codeParam.prefault('USD').meta({ description: 'Currency that one unit is taken of', default: 'USD' }),
+    symbols: codesParam.optional().meta({ description: 'Comma-separated currencies to quote; default: all' }),
     date: dateParam,
     days: daysParam,
   }),
@@ -126,10 +127,7 @@ export const currencyRates = defineEndpoint({
         description: 'As `rates`; currencies that were not quoted that day are left out',
       }),
     }),
-    note: noteField,
-    missing: missingField,
-    source: sourceSchema,
-    sources: sourcesField,
+    ...closingFields,
   }),
   example: {
     params: { base: 'USD', symbols: 'EUR,JPY', date: '2026-04-12', days: '4' },
@@ -154,7 +152,7 @@ export const currencyRates = defineEndpoint({
     const { fixing } = read;
     requireQuoted(fixing, [['base', base], ...(symbols ?? []).map((code) => ['symbols', code] as const)]);
     const quoted = (symbols ?? [...fixing.rates.keys()].filter((code) => code !== base)).sort();
-    const { previous, series, missing, sources: readFrom } = await readHistory(sources, read, days, signal);
+    const { previous, series, closing } = await readHistory(sources, read, { date, days }, signal);
     return {
       base,
       date: fixing.date,
@@ -162,10 +160,7 @@ export const currencyRates = defineEndpoint({
       previousDate: previous?.date ?? null,
       changePercent: Object.fromEntries(quoted.map((code) => [code, changeSince(previous, fixing, base, code)])),
       series: series?.map((one) => ({ date: one.date, rates: ratesOf(one, base, quoted) })) ?? null,
-      note: NOTE,
-      missing: [...lateFixing(sources, fixing, date), ...missing],
-      source: fixingSource(read),
-      sources: readFrom,
+      ...closing,
     };
   },
 });
@@ -205,8 +200,8 @@ export const currencyConvert = defineEndpoint({
     "An amount converted at the European Central Bank's reference rate, the rate's change against the day before, " +
     'and a series of up to 90 days; a reference, not an executed price.',
   params: z.object({
-    from: codeParam().meta({ description: 'Currency of the amount' }),
-    to: codeParam().meta({ description: 'Currency of the result' }),
+    from: codeParam.meta({ description: 'Currency of the amount' }),
+    to: codeParam.meta({ description: 'Currency of the result' }),
     amount,
     date: dateParam,
     days: daysParam,
@@ -227,10 +222,7 @@ export const currencyConvert = defineEndpoint({
       field.percent('Change of the rate against the fixing before'),
     ),
     series: seriesField({ rate: field.decimal('As `rate`, on that day') }),
-    note: noteField,
-    missing: missingField,
-    source: sourceSchema,
-    sources: sourcesField,
+    ...closingFields,
   }),
   example: {
     params: { from: 'EUR', to: 'USD', amount: '99.95' },
@@ -255,15 +247,12 @@ export const currencyConvert = defineEndpoint({
   },
   async run({ from, to, amount, date, days }, sources: Pick<Sources, 'clock' | 'currency'>, signal) {
     const read = await readFixing(sources, date);
-    const asked = [
-      ['from', from],
-      ['to', to],
-    ] as const;
-    requireQuoted(read.fixing, asked);
-    const rate = crossRate(read.fixing, from, to);
+    const { fixing } = read;
+    requireQuoted(fixing, Object.entries({ from, to }));
+    const rate = crossRate(fixing, from, to);
     const given = parseDecimal(amount);
     if (rate === null || given === null) throw new Error(`no rate for ${from} and ${to}, although both are quoted`);
-    const { previous, series, missing, sources: readFrom } = await readHistory(sources, read, days, signal);
+    const { previous, series, closing } = await readHistory(sources, read, { date, days }, signal);
     const result = divide(multiply(given, rate.dividend), rate.divisor, RESULT_PRECISION);
     return {
       from,
@@ -271,14 +260,11 @@ export const currencyConvert = defineEndpoint({
       amount,
       rate: formatDecimal(roundedRate(rate)),
       result: formatDecimal(result),
-      date: read.fixing.date,
+      date: fixing.date,
       previousDate: previous?.date ?? null,
-      changePercent: changeSince(previous, read.fixing, from, to),
+      changePercent: changeSince(previous, fixing, from, to),
       series: series?.flatMap((one) => rateOn(one, from, to)) ?? null,
-      note: NOTE,
-      missing: [...lateFixing(sources, read.fixing, date), ...missing],
-      source: fixingSource(read),
-      sources: readFrom,
+      ...closing,
     };
   },
 });
@@ -307,35 +293,36 @@ function requireQuoted({ date, rates }: Fixing, asked: readonly (readonly [strin
   if (errors.length > 0) throw new BadParameter(errors);
 }
 
-interface History {
-  readonly previous: Fixing | null;
-  /** Oldest first; null when none was asked for, or it cannot be read. */
-  readonly series: readonly Fixing[] | null;
-  readonly missing: Missing;
-  readonly sources: ReturnType<typeof fixingSource>[];
-}
-
 /** The longest gap between fixings is five days, at Easter and Christmas. */
 const LOOK_BACK_DAYS = 14;
 
-/** Reads what lies before a fixing: one read of a file that is kept. `missing` has it when that fails. */
+/** Reads what lies before a fixing, by one read of a file that is kept. `missing` has it when that fails. */
 async function readHistory(
-  { currency }: Pick<Sources, 'currency'>,
+  sources: Pick<Sources, 'clock' | 'currency'>,
   read: DatedFixing,
-  days: number,
+  { date: asked, days }: { date: string | undefined; days: number },
   signal: AbortSignal,
-): Promise<History> {
+) {
   const { date } = read.fixing;
   const from = daysBefore(date, Math.max(days - 1, LOOK_BACK_DAYS));
-  const { parts, missing } = await gatherParts({ history: () => currency.between(from, date) }, signal);
-  const found = parts.history ?? null;
+  const { parts, missing } = await gatherParts({ history: () => sources.currency.between(from, date) }, signal);
+  const found = parts.history;
   const fields = ['previousDate', 'changePercent', ...(days > 0 ? ['series'] : [])];
   const first = daysBefore(date, days - 1);
+  const source = fixingSource(read);
   return {
     previous: found?.fixings.find((fixing) => fixing.date < date) ?? null,
+    /** Oldest first; null when none was asked for, or it cannot be read. */
     series: days > 0 && found ? found.fixings.filter((fixing) => fixing.date >= first).toReversed() : null,
-    missing: missing.flatMap(({ reason }) => fields.map((field) => ({ field, reason }))),
-    sources: [fixingSource(read), ...(found ? [fixingSource(found)] : [])],
+    closing: {
+      note: NOTE,
+      missing: [
+        ...lateFixing(sources, read.fixing, asked),
+        ...missing.flatMap(({ reason }) => fields.map((field) => ({ field, reason }))),
+      ],
+      source,
+      sources: found ? [source, fixingSource(found)] : [source],
+    },
   };
 }
 

@@ -4,7 +4,7 @@ import { integerParam } from '../catalogue/params.ts';
 import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
-import type { Retrieved } from '../upstream/client/client.ts';
+import type { Dated, Retrieved } from '../upstream/client/client.ts';
 import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
 import { field, gatherParts, missingField, readFrom } from './fields.ts';
 import type { Sources } from './sources.ts';
@@ -138,14 +138,7 @@ export const wikiSearch = defineEndpoint({
   },
   async run({ q, limit, lang }, { wiki }: Pick<Sources, 'wiki'>, signal) {
     const found = await wiki.search(lang, q, limit, signal);
-    return {
-      query: q,
-      lang,
-      results: found.data,
-      licence: LICENCE,
-      attribution: SEARCH_ATTRIBUTION,
-      source: wikiSource(lang, found),
-    };
+    return { query: q, lang, results: found.data, attribution: SEARCH_ATTRIBUTION, ...licensed(lang, found) };
   },
 });
 
@@ -199,17 +192,7 @@ export const wikiSummary = defineEndpoint({
   async run({ title, lang }, { wiki }: Pick<Sources, 'wiki'>, signal) {
     const found = await wiki.summary(lang, title, signal);
     if (found === null) throw noArticle(lang, title);
-    const { data } = found;
-    const { parts, missing } = await readMeanings(wiki, lang, data, signal);
-    return {
-      ...data,
-      lang,
-      meanings: parts.meanings,
-      missing,
-      licence: LICENCE,
-      attribution: attributionOf(data.title, data.url),
-      source: wikiSource(lang, found),
-    };
+    return { ...found.data, ...(await describeRead(wiki, lang, found, signal)) };
   },
 });
 
@@ -281,19 +264,8 @@ export const wikiArticle = defineEndpoint({
   async run({ title, lang, offset }, { wiki }: Pick<Sources, 'wiki'>, signal) {
     const found = await wiki.article(lang, title, signal);
     if (found === null || found.data.text === '') throw noArticle(lang, title);
-    const { text, ...article } = found.data;
-    const part = partFrom(text, offset);
-    const { parts, missing } = await readMeanings(wiki, lang, article, signal);
-    return {
-      ...article,
-      lang,
-      ...part,
-      meanings: parts.meanings,
-      missing,
-      licence: LICENCE,
-      attribution: attributionOf(article.title, article.url),
-      source: wikiSource(lang, found),
-    };
+    const part = partFrom(found.data.text, offset);
+    return { ...found.data, ...part, ...(await describeRead(wiki, lang, found, signal)) };
   },
 });
 
@@ -322,12 +294,14 @@ function noArticle(lang: string, title: string): NotFound {
   return new NotFound(`${lang}.wikipedia.org has no article "${title}"`);
 }
 
-/** The meanings of a disambiguation page. Any other page costs no request. */
-function readMeanings(wiki: Sources['wiki'], lang: string, page: WikiPage, signal: AbortSignal) {
+/** What both answers say beside the page itself. Only a disambiguation page costs a request for its meanings. */
+async function describeRead(wiki: Sources['wiki'], lang: string, found: Dated<WikiPage>, signal: AbortSignal) {
+  const { title, url, disambiguation } = found.data;
   const tasks = {
-    meanings: async (within: AbortSignal) => (page.disambiguation ? wiki.meanings(lang, page.title, within) : null),
+    meanings: async (within: AbortSignal) => (disambiguation ? wiki.meanings(lang, title, within) : null),
   };
-  return gatherParts(tasks, signal);
+  const { parts, missing } = await gatherParts(tasks, signal);
+  return { lang, ...parts, missing, attribution: attributionOf(title, url), ...licensed(lang, found) };
 }
 
 function attributionOf(title: string, url: string): string {
@@ -337,6 +311,6 @@ function attributionOf(title: string, url: string): string {
   );
 }
 
-function wikiSource(lang: string, read: Retrieved) {
-  return { name: `Wikipedia (${lang})`, ...readFrom(read), licence: LICENCE };
+function licensed(lang: string, read: Retrieved) {
+  return { licence: LICENCE, source: { name: `Wikipedia (${lang})`, ...readFrom(read), licence: LICENCE } };
 }
