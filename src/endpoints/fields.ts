@@ -123,6 +123,14 @@ export function percentOf(part: bigint, whole: bigint): string {
   return formatUnits(part < 0n ? -rounded : rounded, DECIMALS);
 }
 
+export function roundTo(decimals: number, value: number): number {
+  return Math.round(value * 10 ** decimals) / 10 ** decimals;
+}
+
+export function roundOrNull(decimals: number, value: number | null): number | null {
+  return value === null ? null : roundTo(decimals, value);
+}
+
 /** What is null or incomplete although the call succeeded. */
 export const missingField = field.list(
   'Members that are null or incomplete, each with the reason; empty when there are none',

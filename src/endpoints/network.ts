@@ -3,7 +3,7 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { type Header, headerCall, readHeader, readHeaderOrNull, readLatestHeader } from '../chain/block.ts';
 import { secondsSince } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
-import { asOfBlock, chainSource, EXAMPLE_CHAIN_SOURCE, field } from './fields.ts';
+import { asOfBlock, chainSource, EXAMPLE_CHAIN_SOURCE, field, roundTo } from './fields.ts';
 import {
   type Collected,
   collectedUntil,
@@ -163,16 +163,15 @@ function readCollected({ collector, reads }: Read): Measured | null {
   );
 }
 
+/** Header times of whole seconds do not give more than three decimals. */
+const RATE_DECIMALS = 3;
+
 function rates(transactions: readonly number[], blockTime: number | null) {
   if (blockTime === null) return { blockTimeSeconds: null, txPerSecond: null };
   const total = transactions.reduce((sum, count) => sum + count, 0);
-  const txPerSecond = transactions.length === 0 ? null : rounded(total / (transactions.length * blockTime));
-  return { blockTimeSeconds: rounded(blockTime), txPerSecond };
-}
-
-/** Header times of whole seconds do not give more than three decimals. */
-function rounded(value: number): number {
-  return Math.round(value * 1000) / 1000;
+  const txPerSecond =
+    transactions.length === 0 ? null : roundTo(RATE_DECIMALS, total / (transactions.length * blockTime));
+  return { blockTimeSeconds: roundTo(RATE_DECIMALS, blockTime), txPerSecond };
 }
 
 const activityResult = z.strictObject({
@@ -294,7 +293,7 @@ export const health = defineEndpoint({
     const current = provenance(sources);
     const { lagBlocks, lagSeconds } = current.freshness;
     const since = (ms: number | null) => (ms === null ? null : Math.max(Math.floor((clock.nowMs() - ms) / 1000), 0));
-    const windowCollected = Math.round(backfill.share * 1e4) / 1e4;
+    const windowCollected = roundTo(4, backfill.share);
     const readings = {
       headMovedSecondsAgo: since(headAdvancedMs),
       headCheckedSecondsAgo: since(headCheckedMs),

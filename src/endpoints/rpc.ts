@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { PROBE_ERRORS, type ProbeError, type ProbeTally, type StoredProbe } from '../collector/store/probes.ts';
 import { percentileOf } from '../lib/percentile.ts';
-import { detailField, field, paidDetail, percentOf } from './fields.ts';
+import { detailField, field, paidDetail, percentOf, roundTo } from './fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
@@ -147,11 +147,11 @@ function summarise(probes: readonly StoredProbe[]) {
   const errors: Record<ProbeError, number> = { timeout: 0, rateLimited: 0, rpcError: 0, transport: 0 };
   for (const { error } of probes) if (error !== null) errors[error] += 1;
   const failed = probes.filter(({ ok }) => !ok).length;
-  const errorShare = probes.length === 0 ? null : rounded(failed / probes.length);
+  const errorShare = probes.length === 0 ? null : roundTo(4, failed / probes.length);
   return {
     latencyMs: { p50: percentileOf(latencies, 50), p95: percentileOf(latencies, 95) },
     headLagBlocks: {
-      avg: lags.length === 0 ? null : rounded(lags.reduce((sum, lag) => sum + lag, 0) / lags.length),
+      avg: lags.length === 0 ? null : roundTo(4, lags.reduce((sum, lag) => sum + lag, 0) / lags.length),
       max: lags.length === 0 ? null : Math.max(...lags),
     },
     errorShare,
@@ -159,10 +159,6 @@ function summarise(probes: readonly StoredProbe[]) {
     errors,
     probes: probes.length,
   };
-}
-
-function rounded(value: number): number {
-  return Math.round(value * 1e4) / 1e4;
 }
 
 function currently(last: StoredProbe | undefined, lagBlocks: number) {

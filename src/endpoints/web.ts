@@ -4,7 +4,7 @@ import { withMembers } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import type { Reached, TlsFacts } from '../upstream/guard/dial.ts';
 import type { UnreachedUrl } from '../upstream/web/web.ts';
-import { DAY_SECONDS, field } from './fields.ts';
+import { DAY_SECONDS, field, roundOrNull, roundTo } from './fields.ts';
 import type { Sources } from './sources.ts';
 
 // A public web page: its content (`extract`), and how its server answers (`check`). A literal address and a name get
@@ -302,6 +302,7 @@ function describeUnreached(
   { reason, mayBeOurs, reached, retrievedAtMs }: UnreachedUrl,
 ): z.output<typeof unreachedMembers> {
   const checkedAt = Math.floor(retrievedAtMs / 1000);
+  const { dns, connect, tls, request } = reached.phaseMs;
   return {
     up: mayBeOurs ? null : false,
     reason,
@@ -310,7 +311,13 @@ function describeUnreached(
     failedUrl: reached.url,
     redirects: roundHops(reached.hops),
     totalMs: tenths(reached.totalMs),
-    timings: roundPhases(reached.phaseMs),
+    timings: {
+      dnsMs: tenthsOrNull(dns),
+      connectMs: tenthsOrNull(connect),
+      tlsMs: tenthsOrNull(tls),
+      firstByteMs: tenthsOrNull(request),
+      totalMs: sumMs([dns, connect, tls, request]),
+    },
     tls: describeTls(reached.tls, checkedAt),
     certificateError: reached.certificateFault,
     measuredFrom,
@@ -320,23 +327,12 @@ function describeUnreached(
 
 function describeTls(tls: TlsFacts | null, at: number): z.output<typeof tlsSchema> | null {
   if (tls === null) return null;
-  const { protocol, issuer, subject, validFrom, validTo } = tls;
-  const expiresInDays = validTo === null ? null : Math.floor((validTo - at) / DAY_SECONDS);
-  return { protocol, issuer, subject, validFrom, validTo, expiresInDays };
+  const { validTo } = tls;
+  return { ...tls, expiresInDays: validTo === null ? null : Math.floor((validTo - at) / DAY_SECONDS) };
 }
 
 function roundHops(hops: Reached['hops']) {
   return hops.map((hop) => ({ ...hop, latencyMs: tenths(hop.latencyMs) }));
-}
-
-function roundPhases({ dns, connect, tls, request }: Reached['phaseMs']) {
-  return {
-    dnsMs: tenthsOrNull(dns),
-    connectMs: tenthsOrNull(connect),
-    tlsMs: tenthsOrNull(tls),
-    firstByteMs: tenthsOrNull(request),
-    totalMs: sumMs([dns, connect, tls, request]),
-  };
 }
 
 /** The sum of the steps; null is a step that was not needed. */
@@ -344,10 +340,5 @@ function sumMs(steps: readonly (number | null)[]): number {
   return tenths(steps.reduce<number>((sum, step) => sum + (step ?? 0), 0));
 }
 
-function tenths(value: number): number {
-  return Math.round(value * 10) / 10;
-}
-
-function tenthsOrNull(value: number | null): number | null {
-  return value === null ? null : tenths(value);
-}
+const tenths = (value: number) => roundTo(1, value);
+const tenthsOrNull = (value: number | null) => roundOrNull(1, value);

@@ -4,7 +4,7 @@ import type { CostReads } from '../../collector/store/costs.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { DAY_SECONDS, field, showPerGas } from '../fields.ts';
+import { DAY_SECONDS, field, roundTo, showPerGas } from '../fields.ts';
 import type { Collected } from '../freshness.ts';
 
 // What the three routes about fees share: base fees and the floor, what a wallet should offer, how full blocks are.
@@ -139,11 +139,9 @@ export function utilisation(description: string) {
 }
 
 /** A millionth of a block's gas limit is less gas than any transaction uses. */
-export function showUtilisation(value: number) {
-  const share = roundedShare(value);
-  return { utilisationShare: share, utilisation: share };
-}
+export const SHARE_DECIMALS = 6;
 
-export function roundedShare(value: number): number {
-  return Math.round(value * 1e6) / 1e6;
+export function showUtilisation(value: number) {
+  const share = roundTo(SHARE_DECIMALS, value);
+  return { utilisationShare: share, utilisation: share };
 }

@@ -6,7 +6,7 @@ import type { FeeReads, LatestFee } from '../../collector/store/fees.ts';
 import type { ChainReads } from '../../collector/store/reads.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
 import { formatCost, formatGwei } from '../../lib/units.ts';
-import { DAY_SECONDS, field } from '../fields.ts';
+import { DAY_SECONDS, field, roundOrNull } from '../fields.ts';
 import {
   type Collected,
   EXAMPLE_PROVENANCE,
@@ -21,7 +21,7 @@ import {
   floorOf,
   nextBaseFee,
   nextFeeOf,
-  roundedShare,
+  SHARE_DECIMALS,
   showBaseFee,
   showNextBaseFee,
   showUtilisation,
@@ -211,7 +211,7 @@ function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.output<type
     };
   });
   const slope = slopeOf(points.map(({ at, utilisationShare }) => [(at - begin) / HOUR, utilisationShare]));
-  const perHour = slope === null ? null : roundedShare(slope);
+  const perHour = roundOrNull(SHARE_DECIMALS, slope);
   return { points, slopeSharePerHour: perHour, slopePerHour: perHour };
 }
 

@@ -10,7 +10,7 @@ import type {
 } from '../../collector/store/trades.ts';
 import { BadParameter } from '../../errors.ts';
 import { divide, formatDecimal, formatUnits, formatUsdc, USDC_DECIMALS } from '../../lib/units.ts';
-import { field } from '../fields.ts';
+import { field, roundTo } from '../fields.ts';
 import type { CollectedSettings, WatchedToken } from '../sources.ts';
 
 // What executed trades of a watched token say: the rate and totals of a window, the cost of a size against the pool's
@@ -206,7 +206,7 @@ export function showPool(
 }
 
 export function shareOf(part: bigint, total: bigint): number {
-  return Math.round((Number(part) / Number(total)) * 1e4) / 1e4;
+  return roundTo(4, Number(part) / Number(total));
 }
 
 /** A pool's rate is a float with about 15 significant digits. */
