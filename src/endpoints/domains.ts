@@ -117,31 +117,6 @@ function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records
 
 const time = (description: string) => field.at(description).nullable();
 
-const result = z.strictObject({
-  domain: field.text('The registrable domain that was looked up, in ASCII'),
-  asked: field.text('The name that was asked for; a name below a domain is reduced to the domain'),
-  registered: field.booleanOrNull(
-    'null when unknown: neither the registry nor the DNS has it, but it may be registered',
-  ),
-  looksAvailable: field.boolean(
-    'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names ' +
-      'look the same',
-  ),
-  registrar: z
-    .strictObject({
-      name: field.textOrNull('null when withheld'),
-      ianaId: field.textOrNull('Number given by IANA, as text; null when it has none'),
-    })
-    .nullable(),
-  createdAt: time('Registration'),
-  updatedAt: time('Last change'),
-  expiresAt: time('Expiry at the registry; some country registries publish none'),
-  status: field.orNull('As in RDAP, for example "client transfer prohibited"', z.array(z.string())),
-  nameServers: field.orNull('As the registry knows them', z.array(z.string())),
-  dnssecSigned: field.booleanOrNull('Whether the registry holds a DS record for it'),
-  source: sourceSchema,
-});
-
 export const domainsWhois = defineEndpoint({
   path: '/domains/whois',
   access: 'paid',
@@ -151,7 +126,30 @@ export const domainsWhois = defineEndpoint({
     "Registrar, creation and expiry dates, status codes and name servers from the registry's RDAP record, and " +
     'whether the name looks available.',
   params: z.object({ domain: hostNameParam('Registrable domain; IDN is converted', { underscores: false }) }),
-  result,
+  result: z.strictObject({
+    domain: field.text('The registrable domain that was looked up, in ASCII'),
+    asked: field.text('The name that was asked for; a name below a domain is reduced to the domain'),
+    registered: field.booleanOrNull(
+      'null when unknown: neither the registry nor the DNS has it, but it may be registered',
+    ),
+    looksAvailable: field.boolean(
+      'The responsible registry has no record and the DNS has no name servers for it. Reserved and premium names ' +
+        'look the same',
+    ),
+    registrar: z
+      .strictObject({
+        name: field.textOrNull('null when withheld'),
+        ianaId: field.textOrNull('Number given by IANA, as text; null when it has none'),
+      })
+      .nullable(),
+    createdAt: time('Registration'),
+    updatedAt: time('Last change'),
+    expiresAt: time('Expiry at the registry; some country registries publish none'),
+    status: field.orNull('As in RDAP, for example "client transfer prohibited"', z.array(z.string())),
+    nameServers: field.orNull('As the registry knows them', z.array(z.string())),
+    dnssecSigned: field.booleanOrNull('Whether the registry holds a DS record for it'),
+    source: sourceSchema,
+  }),
   example: {
     params: { domain: 'example.com' },
     result: {

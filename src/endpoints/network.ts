@@ -25,43 +25,6 @@ const SAMPLE_BLOCKS = 20;
 
 const nothingYet = 'null before the first block is collected';
 
-const networkResult = z.strictObject({
-  name: field.text('The chain’s name for people'),
-  playMoney: field.boolean('Whether the chain’s coins are worth nothing, as on a demo’s local chain'),
-  chainId: z.int().meta({ description: 'EIP-155 chain id' }),
-  genesis: field.objectOrNull('Block 0; null when the node no longer has it, or does not answer', {
-    hash: field.hash('Hash of block 0'),
-    at: field.at('Time of block 0'),
-  }),
-  head: field.object('The newest block; while the chain does not answer the newest that a provider reported before', {
-    number: z.int().nonnegative(),
-    hash: field.hash('Hash of the newest block'),
-    at: field.at('Time of the newest block'),
-    ageSeconds: field.count('Seconds since that time by our clock, never negative'),
-  }),
-  blocksCollected: field.count('Blocks that the collector has read whole, those included that it keeps as hourly sums'),
-  firstCollected: field.integerOrNull(`First block that the collector has read whole; ${nothingYet}`),
-  lagBlocks: field.integerOrNull(`Blocks that the collector is behind the head; ${nothingYet}`),
-  lagSeconds: field.numberOrNull(`The same in seconds of the chain's time; ${nothingYet}`),
-  blockTimeSeconds: field.numberOrNull(
-    `Mean over the last ${BLOCK_TIME_SPAN} blocks, or as many as there are; null when they share one timestamp`,
-  ),
-  txPerSecond: field.numberOrNull(
-    `Transactions in the last ${SAMPLE_BLOCKS} blocks, by the mean block time; null while that is unknown`,
-  ),
-  asOfBlock,
-  freshness: field.object(
-    `The head is read live as long as the chain answers; the rest is of the collector, ${nothingYet}`,
-    {
-      head: z.int().nonnegative(),
-      collected: z.int().nullable(),
-      lagBlocks: z.int().nullable(),
-      lagSeconds: z.number().nullable(),
-    },
-  ),
-  source: sourceSchema,
-});
-
 type Read = Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector' | 'reads'>;
 
 export const network = defineEndpoint({
@@ -72,7 +35,44 @@ export const network = defineEndpoint({
     'The chain’s name, head block, chain id, genesis, block time, transactions per second and how far behind the ' +
     'collector is.',
   params: z.object({}),
-  result: networkResult,
+  result: z.strictObject({
+    name: field.text('The chain’s name for people'),
+    playMoney: field.boolean('Whether the chain’s coins are worth nothing, as on a demo’s local chain'),
+    chainId: z.int().meta({ description: 'EIP-155 chain id' }),
+    genesis: field.objectOrNull('Block 0; null when the node no longer has it, or does not answer', {
+      hash: field.hash('Hash of block 0'),
+      at: field.at('Time of block 0'),
+    }),
+    head: field.object('The newest block; while the chain does not answer the newest that a provider reported before', {
+      number: z.int().nonnegative(),
+      hash: field.hash('Hash of the newest block'),
+      at: field.at('Time of the newest block'),
+      ageSeconds: field.count('Seconds since that time by our clock, never negative'),
+    }),
+    blocksCollected: field.count(
+      'Blocks that the collector has read whole, those included that it keeps as hourly sums',
+    ),
+    firstCollected: field.integerOrNull(`First block that the collector has read whole; ${nothingYet}`),
+    lagBlocks: field.integerOrNull(`Blocks that the collector is behind the head; ${nothingYet}`),
+    lagSeconds: field.numberOrNull(`The same in seconds of the chain's time; ${nothingYet}`),
+    blockTimeSeconds: field.numberOrNull(
+      `Mean over the last ${BLOCK_TIME_SPAN} blocks, or as many as there are; null when they share one timestamp`,
+    ),
+    txPerSecond: field.numberOrNull(
+      `Transactions in the last ${SAMPLE_BLOCKS} blocks, by the mean block time; null while that is unknown`,
+    ),
+    asOfBlock,
+    freshness: field.object(
+      `The head is read live as long as the chain answers; the rest is of the collector, ${nothingYet}`,
+      {
+        head: z.int().nonnegative(),
+        collected: z.int().nullable(),
+        lagBlocks: z.int().nullable(),
+        lagSeconds: z.number().nullable(),
+      },
+    ),
+    source: sourceSchema,
+  }),
   cacheMs: 5000,
   example: {
     params: {},
@@ -174,33 +174,31 @@ function rates(transactions: readonly number[], blockTime: number | null) {
   return { blockTimeSeconds: roundTo(RATE_DECIMALS, blockTime), txPerSecond };
 }
 
-const activityResult = z.strictObject({
-  hours: field.list(
-    'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are ' +
-      'left out',
-    {
-      at: field.at('Beginning of the hour'),
-      blocks: field.count('Blocks whose transactions were counted'),
-      transactions: field.count('Transactions in them'),
-      operations: field.object('The transactions by what they do, as their own fields show it', {
-        deploy: field.count('Without a recipient'),
-        nativeTransfer: field.count('Without input'),
-        tokenTransfer: field.count('Calls of a transfer of ERC-20 or EIP-3009'),
-        contractCall: field.count('All others'),
-      }),
-      complete: field.boolean('true: the hour is over and every block of it was counted'),
-    },
-  ),
-  ...provenanceFields,
-});
-
 export const activity = defineEndpoint({
   path: '/activity',
   access: 'free',
   label: 'Activity',
   summary: 'Blocks, transactions and operations by type for each of the last 24 hours.',
   params: z.object({}),
-  result: activityResult,
+  result: z.strictObject({
+    hours: field.list(
+      'The last 24 hours of the clock, oldest first, the current one included; hours without a counted block are ' +
+        'left out',
+      {
+        at: field.at('Beginning of the hour'),
+        blocks: field.count('Blocks whose transactions were counted'),
+        transactions: field.count('Transactions in them'),
+        operations: field.object('The transactions by what they do, as their own fields show it', {
+          deploy: field.count('Without a recipient'),
+          nativeTransfer: field.count('Without input'),
+          tokenTransfer: field.count('Calls of a transfer of ERC-20 or EIP-3009'),
+          contractCall: field.count('All others'),
+        }),
+        complete: field.boolean('true: the hour is over and every block of it was counted'),
+      },
+    ),
+    ...provenanceFields,
+  }),
   ...keptUntilWritten,
   example: {
     params: {},

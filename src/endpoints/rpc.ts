@@ -32,44 +32,6 @@ function availability(span: string) {
   });
 }
 
-const rpcHealthResult = z.strictObject({
-  windowSeconds: field.count('Over which time the figures are taken'),
-  endpoints: z.array(
-    z.strictObject({
-      ...endpointName,
-      latencyMs: field.object('Nearest-rank percentiles of the answered probes; null without any', {
-        p50: z.number().nullable(),
-        p95: z.number().nullable(),
-      }),
-      headLagBlocks: field.object('Behind the best head of the same round; null without any', {
-        avg: z.number().nullable(),
-        max: z.int().nullable(),
-      }),
-      errorShare: field.numberOrNull('Failed probes by all, 0 to 1; null without any'),
-      errorRate: field.numberOrNull('The same, under its old name'),
-      errors: field.object(
-        'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
-        { timeout: count, rateLimited: count, rpcError: count, transport: count },
-      ),
-      probes: count,
-      state: z.enum(STATES).meta({
-        description:
-          'By the last probe. up: answered; lagging: answered, but its head is further behind than ' +
-          '`laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
-      }),
-      checkedAt: field.at('Time of that probe').nullable(),
-      lastError: field.objectOrNull('The last failed probe of 24 hours; null: none', {
-        error,
-        at: field.at('Time of that probe'),
-      }),
-      lastHour: availability('hour'),
-      last24Hours: availability('24 hours'),
-    }),
-  ),
-  laggingAfterBlocks: field.count('An endpoint is lagging when its head is more blocks than this behind the best one'),
-  ...provenanceFields,
-});
-
 const PROBE_WINDOW_SECONDS = 900;
 
 const HOUR_MS = 3_600_000;
@@ -85,7 +47,45 @@ export const rpcHealth = defineEndpoint({
     'availability over 1 and 24 hours.',
   freeSummary: '/v1/rpc',
   params: z.object({}),
-  result: rpcHealthResult,
+  result: z.strictObject({
+    windowSeconds: field.count('Over which time the figures are taken'),
+    endpoints: z.array(
+      z.strictObject({
+        ...endpointName,
+        latencyMs: field.object('Nearest-rank percentiles of the answered probes; null without any', {
+          p50: z.number().nullable(),
+          p95: z.number().nullable(),
+        }),
+        headLagBlocks: field.object('Behind the best head of the same round; null without any', {
+          avg: z.number().nullable(),
+          max: z.int().nullable(),
+        }),
+        errorShare: field.numberOrNull('Failed probes by all, 0 to 1; null without any'),
+        errorRate: field.numberOrNull('The same, under its old name'),
+        errors: field.object(
+          'Failed probes by kind; rpcError includes endpoints of another chain, transport HTTP errors',
+          { timeout: count, rateLimited: count, rpcError: count, transport: count },
+        ),
+        probes: count,
+        state: z.enum(STATES).meta({
+          description:
+            'By the last probe. up: answered; lagging: answered, but its head is further behind than ' +
+            '`laggingAfterBlocks`; down: not answered; unknown: not probed in the window',
+        }),
+        checkedAt: field.at('Time of that probe').nullable(),
+        lastError: field.objectOrNull('The last failed probe of 24 hours; null: none', {
+          error,
+          at: field.at('Time of that probe'),
+        }),
+        lastHour: availability('hour'),
+        last24Hours: availability('24 hours'),
+      }),
+    ),
+    laggingAfterBlocks: field.count(
+      'An endpoint is lagging when its head is more blocks than this behind the best one',
+    ),
+    ...provenanceFields,
+  }),
   example: {
     params: {},
     result: {
@@ -177,28 +177,26 @@ const DETAIL = paidDetail(
     '24 hours',
 );
 
-const rpcResult = z.strictObject({
-  endpoints: field.list('Each configured endpoint, asked for its newest block every few seconds; the last probe', {
-    ...endpointName,
-    latencyMs: field.numberOrNull('Of the last answer; null when there was none'),
-    headLagBlocks: field.countOrNull(
-      'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
-        'apart, in which a block may come',
-    ),
-    ok: field.booleanOrNull('Whether the last probe was answered; null before the first'),
-    checkedAt: field.at('Time of that probe').nullable(),
-  }),
-  detail: detailField,
-  ...provenanceFields,
-});
-
 export const rpc = defineEndpoint({
   path: '/rpc',
   access: 'free',
   label: 'RPC endpoints',
   summary: 'Latency and head lag of each RPC endpoint that the service polls.',
   params: z.object({}),
-  result: rpcResult,
+  result: z.strictObject({
+    endpoints: field.list('Each configured endpoint, asked for its newest block every few seconds; the last probe', {
+      ...endpointName,
+      latencyMs: field.numberOrNull('Of the last answer; null when there was none'),
+      headLagBlocks: field.countOrNull(
+        'Blocks that its head was behind the best one of the same round. Answers of a round are up to a latency ' +
+          'apart, in which a block may come',
+      ),
+      ok: field.booleanOrNull('Whether the last probe was answered; null before the first'),
+      checkedAt: field.at('Time of that probe').nullable(),
+    }),
+    detail: detailField,
+    ...provenanceFields,
+  }),
   ...keptUntilWritten,
   example: {
     params: {},

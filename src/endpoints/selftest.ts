@@ -34,25 +34,6 @@ const run = {
   transaction: field.hash('The settlement of the paid call').nullable(),
 };
 
-const result = z.strictObject({
-  note: field.text('What this is, and what it is not'),
-  last: field.objectOrNull('The newest run; null before the first', run),
-  lastNotCharged: field.objectOrNull(
-    'The newest run that got as far as the call that must fail; null before the first',
-    {
-      at: run.at,
-      ok: field.boolean('The failing call cost nothing'),
-    },
-  ),
-  last24h: z.strictObject({ runs: z.int().nonnegative(), ok: z.int().nonnegative() }),
-  recent: field.list(`The last ${RECENT} runs, newest first`, {
-    ...run,
-    notCharged: field.booleanOrNull('The failing call cost nothing; null when that could not be seen'),
-    reason: field.textOrNull('Why the run was not ok, as a short code; null when it was'),
-  }),
-  source: sourceSchema,
-});
-
 const EXAMPLE_RUN = { at: 1795199400, ok: true, latencyMs: 742, transaction: `0x${'5e'.repeat(32)}` };
 
 export const selftest = defineEndpoint({
@@ -63,7 +44,24 @@ export const selftest = defineEndpoint({
     "Hourly self-test of the payment rail: the service's own wallet buying its own endpoint, plus the endpoint that " +
     'must fail without charging. Not customer activity.',
   params: z.object({}),
-  result,
+  result: z.strictObject({
+    note: field.text('What this is, and what it is not'),
+    last: field.objectOrNull('The newest run; null before the first', run),
+    lastNotCharged: field.objectOrNull(
+      'The newest run that got as far as the call that must fail; null before the first',
+      {
+        at: run.at,
+        ok: field.boolean('The failing call cost nothing'),
+      },
+    ),
+    last24h: z.strictObject({ runs: z.int().nonnegative(), ok: z.int().nonnegative() }),
+    recent: field.list(`The last ${RECENT} runs, newest first`, {
+      ...run,
+      notCharged: field.booleanOrNull('The failing call cost nothing; null when that could not be seen'),
+      reason: field.textOrNull('Why the run was not ok, as a short code; null when it was'),
+    }),
+    source: sourceSchema,
+  }),
   example: {
     params: {},
     result: {

@@ -18,43 +18,6 @@ const sinceField = field.objectOrNull(
   },
 );
 
-const result = z.strictObject({
-  token: field.objectOrNull('The project token; null when none is configured', {
-    address: field.address('The contract'),
-    symbol: field.textOrNull('As the contract says; null when it says none'),
-    decimals: field.integerOrNull('null when the contract does not say'),
-  }),
-  burned: field.objectOrNull(
-    'What was sent to a burn address, as far as collected; amounts in whole tokens, null without decimals',
-    {
-      total: field.decimal('In whole tokens').nullable(),
-      last24h: field.decimal('In whole tokens').nullable(),
-      unit: field.textOrNull('The unit of both: the token’s symbol; null when it says none'),
-      events: z.int().nonnegative(),
-      since: sinceField,
-    },
-  ),
-  payouts: field.objectOrNull("The distributor's USDC payouts, as far as collected; null when none is configured", {
-    totalUsdc: field.usdc('In USDC'),
-    last24hUsdc: field.usdc('In USDC'),
-    recipients: field.count('Distinct accounts'),
-    since: sinceField,
-  }),
-  price: lastTrade,
-  rateUnit: fxUnits.rateUnit.nullable(),
-  recent: field.list(`The last ${RECENT} burns and payouts, newest first`, {
-    kind: z.enum(['burn', 'payout']),
-    amount: field.decimal('Whole tokens of a burn, USDC of a payout').nullable(),
-    unit: field.textOrNull('USDC, or the token’s symbol'),
-    account: field.address('Who burned, or who was paid'),
-    block: z.int().nonnegative(),
-    at: field.at('Time of the block'),
-    transaction: field.hash('The transaction'),
-  }),
-  note: field.textOrNull('What is not configured; null when everything is'),
-  ...provenanceFields,
-});
-
 const EXAMPLE_SINCE = { block: 31731601, at: 1794940001 };
 
 type Read = Collected & Pick<Sources, 'projectToken'>;
@@ -68,7 +31,42 @@ export const token = defineEndpoint({
   label: 'Project token',
   summary: 'Buyback burns, USDC payouts and executed price of the project token, read from the chain.',
   params: z.object({}),
-  result,
+  result: z.strictObject({
+    token: field.objectOrNull('The project token; null when none is configured', {
+      address: field.address('The contract'),
+      symbol: field.textOrNull('As the contract says; null when it says none'),
+      decimals: field.integerOrNull('null when the contract does not say'),
+    }),
+    burned: field.objectOrNull(
+      'What was sent to a burn address, as far as collected; amounts in whole tokens, null without decimals',
+      {
+        total: field.decimal('In whole tokens').nullable(),
+        last24h: field.decimal('In whole tokens').nullable(),
+        unit: field.textOrNull('The unit of both: the token’s symbol; null when it says none'),
+        events: z.int().nonnegative(),
+        since: sinceField,
+      },
+    ),
+    payouts: field.objectOrNull("The distributor's USDC payouts, as far as collected; null when none is configured", {
+      totalUsdc: field.usdc('In USDC'),
+      last24hUsdc: field.usdc('In USDC'),
+      recipients: field.count('Distinct accounts'),
+      since: sinceField,
+    }),
+    price: lastTrade,
+    rateUnit: fxUnits.rateUnit.nullable(),
+    recent: field.list(`The last ${RECENT} burns and payouts, newest first`, {
+      kind: z.enum(['burn', 'payout']),
+      amount: field.decimal('Whole tokens of a burn, USDC of a payout').nullable(),
+      unit: field.textOrNull('USDC, or the token’s symbol'),
+      account: field.address('Who burned, or who was paid'),
+      block: z.int().nonnegative(),
+      at: field.at('Time of the block'),
+      transaction: field.hash('The transaction'),
+    }),
+    note: field.textOrNull('What is not configured; null when everything is'),
+    ...provenanceFields,
+  }),
   cacheMs: TOKEN_KEEP_MS,
   example: {
     params: {},

@@ -24,32 +24,6 @@ import {
 // An ERC-20 token: what its contract returns at one block, and what the collector knows of it. An address without an
 // ERC-20 contract is a 404, which is never charged.
 
-const result = z.strictObject({
-  address: field.address('The token contract, in lower case'),
-  name: field.textOrNull('At most 64 characters, control characters removed; not proof of anything'),
-  symbol: field.textOrNull('As name'),
-  decimals: z.int().min(0).max(255).nullable().meta({ description: 'null when the contract does not say' }),
-  totalSupply: field.alsoNull('null without decimals', field.decimal('In whole tokens')),
-  totalSupplyRaw: field.bigInteger('In base units'),
-  codeBytes: field.countOrNull('Length of its code; null when no node gave it'),
-  label: labelField,
-  proxy: proxyField,
-  creation: creationField,
-  market: marketField,
-  holdersSeen: field.objectOrNull(
-    'Accounts that a transfer in the collected blocks moved the token to or from. Who only holds it is not seen, ' +
-      'and who was seen may hold none by now. null for a token whose transfers are not collected',
-    {
-      accounts: field.count('Distinct accounts'),
-      ...searchedFields,
-      complete: field.boolean('false when there are more than this service keeps'),
-    },
-  ),
-  missing: missingField,
-  freshness,
-  ...readAtFields,
-});
-
 type TokenSources = Collected & Pick<Sources, 'usdc'>;
 
 const EXAMPLE_MARKET = {
@@ -68,7 +42,31 @@ export const chainToken = defineEndpoint({
   label: 'Token',
   summary: 'Name, symbol, decimals, supply and creator of an ERC-20 token; rate, volume and pools where watched.',
   params: z.object({ address: addressParam('The token contract') }),
-  result,
+  result: z.strictObject({
+    address: field.address('The token contract, in lower case'),
+    name: field.textOrNull('At most 64 characters, control characters removed; not proof of anything'),
+    symbol: field.textOrNull('As name'),
+    decimals: z.int().min(0).max(255).nullable().meta({ description: 'null when the contract does not say' }),
+    totalSupply: field.alsoNull('null without decimals', field.decimal('In whole tokens')),
+    totalSupplyRaw: field.bigInteger('In base units'),
+    codeBytes: field.countOrNull('Length of its code; null when no node gave it'),
+    label: labelField,
+    proxy: proxyField,
+    creation: creationField,
+    market: marketField,
+    holdersSeen: field.objectOrNull(
+      'Accounts that a transfer in the collected blocks moved the token to or from. Who only holds it is not seen, ' +
+        'and who was seen may hold none by now. null for a token whose transfers are not collected',
+      {
+        accounts: field.count('Distinct accounts'),
+        ...searchedFields,
+        complete: field.boolean('false when there are more than this service keeps'),
+      },
+    ),
+    missing: missingField,
+    freshness,
+    ...readAtFields,
+  }),
   example: {
     params: { address: '0xbEf5f6d51CB62b58e6A8f77868681825C6fe21c1' },
     result: {

@@ -25,30 +25,6 @@ const oldGrowth = field.percent('The same, under its old name').nullable();
 
 const roundField = field.bigInteger("The oracle's round id; behind a proxy it holds the phase in its upper bits");
 
-const result = z.strictObject({
-  priceUsd: field.decimal('USD for one whole USYC, as the oracle published it last'),
-  round: roundField,
-  updatedAt: field.at('When it was published: about once a business day in the US'),
-  growth: field.object('How fast the price rises, by past rounds; no promise', {
-    annualised7dPercent: growthField(WEEK_DAYS),
-    annualised30dPercent: growthField(MONTH_DAYS),
-    annualised7d: oldGrowth,
-    annualised30d: oldGrowth,
-  }),
-  supplyOnChain: field.orNull(
-    'Total supply on this chain alone, in whole tokens; null when the token does not answer',
-    field.decimal('Total supply of the token on this chain alone'),
-  ),
-  supplyUnit: z.literal('USYC').meta({ description: 'The unit of the supply' }),
-  history: field.list(`At most ${MAX_ROUNDS} rounds, newest first, the last price included`, {
-    round: roundField,
-    at: field.at('When it was published'),
-    usd: field.decimal('The price then'),
-  }),
-  contracts: field.object('What was read', { token: field.address('USYC'), oracle: field.address('Its price oracle') }),
-  ...readAtFields,
-});
-
 export const chainUsyc = defineEndpoint({
   path: '/chain/usyc',
   access: 'paid',
@@ -59,7 +35,32 @@ export const chainUsyc = defineEndpoint({
     'Price of USYC by its oracle on the chain, its annualised growth over 7 and 30 days, the supply on the chain and ' +
     'the history of rounds, read at the latest block.',
   params: z.object({}),
-  result,
+  result: z.strictObject({
+    priceUsd: field.decimal('USD for one whole USYC, as the oracle published it last'),
+    round: roundField,
+    updatedAt: field.at('When it was published: about once a business day in the US'),
+    growth: field.object('How fast the price rises, by past rounds; no promise', {
+      annualised7dPercent: growthField(WEEK_DAYS),
+      annualised30dPercent: growthField(MONTH_DAYS),
+      annualised7d: oldGrowth,
+      annualised30d: oldGrowth,
+    }),
+    supplyOnChain: field.orNull(
+      'Total supply on this chain alone, in whole tokens; null when the token does not answer',
+      field.decimal('Total supply of the token on this chain alone'),
+    ),
+    supplyUnit: z.literal('USYC').meta({ description: 'The unit of the supply' }),
+    history: field.list(`At most ${MAX_ROUNDS} rounds, newest first, the last price included`, {
+      round: roundField,
+      at: field.at('When it was published'),
+      usd: field.decimal('The price then'),
+    }),
+    contracts: field.object('What was read', {
+      token: field.address('USYC'),
+      oracle: field.address('Its price oracle'),
+    }),
+    ...readAtFields,
+  }),
   example: {
     params: {},
     result: {

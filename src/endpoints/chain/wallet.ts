@@ -62,48 +62,6 @@ const balancesField = field.list(
   },
 );
 
-const result = z.strictObject({
-  address: field.address('The account, in lower case'),
-  type: z.enum(['wallet', 'contract']).meta({
-    description: 'contract when it has code; a wallet that delegates by EIP-7702 (23 bytes of code) stays a wallet',
-  }),
-  usdc: field.usdc('Balance through the ERC-20 face of USDC (6 decimals)'),
-  nativeUsdc: field.decimal(
-    'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the ' +
-      'same money as `usdc`: never add both; `note` says so, or that this chain keeps them apart',
-  ),
-  projectToken: field.objectOrNull("Balance of this service's project token; null when none is configured", {
-    address: field.address('Contract of the token'),
-    symbol: field.textOrNull('As the contract says; null when it says none'),
-    balance: field.orNull('null when the contract does not answer', field.decimal('In whole tokens')),
-  }),
-  note: field.text('How usdc and nativeUsdc are related, for a reader without this schema'),
-  balances: balancesField,
-  transactionsSent: field.count('The account nonce: transactions sent by a wallet, or contracts created by a contract'),
-  nonce: field.count('The same, under its own name: the nonce of its next transaction'),
-  isContract: field.boolean('Whether `type` is contract'),
-  codeBytes: field.count('Length of its code'),
-  label: labelField,
-  proxy: proxyField,
-  creation: creationField,
-  activity: field.objectOrNull(
-    'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected ' +
-      'blocks; first and last are null without one. Transfers that another contract makes are not among them: for ' +
-      'the watched tokens see lastMovedAt',
-    {
-      first: placeField('Its first transaction in those blocks').nullable(),
-      last: placeField('Its newest transaction in those blocks').nullable(),
-      ...searchedFields,
-      complete: field.boolean(
-        'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more ' +
-          'accounts were active in an hour than this service keeps',
-      ),
-    },
-  ),
-  missing: missingField,
-  ...readAtFields,
-});
-
 /** Where the two balances are one, as on Arc. */
 const NATIVE_NOTE =
   'nativeUsdc is the same money as usdc: the native currency of the chain is USDC, shown there with its 18 decimals. ' +
@@ -121,7 +79,49 @@ export const chainWallet = defineEndpoint({
   label: 'Wallet',
   summary: 'USDC and token balances, transactions sent, label, proxy and last activity of a wallet address.',
   params: z.object({ address: addressParam('The account to read') }),
-  result,
+  result: z.strictObject({
+    address: field.address('The account, in lower case'),
+    type: z.enum(['wallet', 'contract']).meta({
+      description: 'contract when it has code; a wallet that delegates by EIP-7702 (23 bytes of code) stays a wallet',
+    }),
+    usdc: field.usdc('Balance through the ERC-20 face of USDC (6 decimals)'),
+    nativeUsdc: field.decimal(
+      'Balance of the native currency, the one amount of USDC that is shown with its 18 decimals. On Arc it is the ' +
+        'same money as `usdc`: never add both; `note` says so, or that this chain keeps them apart',
+    ),
+    projectToken: field.objectOrNull("Balance of this service's project token; null when none is configured", {
+      address: field.address('Contract of the token'),
+      symbol: field.textOrNull('As the contract says; null when it says none'),
+      balance: field.orNull('null when the contract does not answer', field.decimal('In whole tokens')),
+    }),
+    note: field.text('How usdc and nativeUsdc are related, for a reader without this schema'),
+    balances: balancesField,
+    transactionsSent: field.count(
+      'The account nonce: transactions sent by a wallet, or contracts created by a contract',
+    ),
+    nonce: field.count('The same, under its own name: the nonce of its next transaction'),
+    isContract: field.boolean('Whether `type` is contract'),
+    codeBytes: field.count('Length of its code'),
+    label: labelField,
+    proxy: proxyField,
+    creation: creationField,
+    activity: field.objectOrNull(
+      'Transactions that it sent, that were addressed to it, or that created it, failed ones too, in the collected ' +
+        'blocks; first and last are null without one. Transfers that another contract makes are not among them: for ' +
+        'the watched tokens see lastMovedAt',
+      {
+        first: placeField('Its first transaction in those blocks').nullable(),
+        last: placeField('Its newest transaction in those blocks').nullable(),
+        ...searchedFields,
+        complete: field.boolean(
+          'false when one may be missing: the blocks after `until` up to `asOfBlock` are not collected yet, or more ' +
+            'accounts were active in an hour than this service keeps',
+        ),
+      },
+    ),
+    missing: missingField,
+    ...readAtFields,
+  }),
   example: {
     params: { address: '0x50A2b0B577eC24d7ce1aeD372A8a6fd14CE1bE57' },
     result: {

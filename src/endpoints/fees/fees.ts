@@ -44,57 +44,55 @@ const DETAIL = paidDetail(
     'each type of operation',
 );
 
-const result = z.strictObject({
-  baseFee,
-  nextBaseFee,
-  floorGwei: field.orNull(
-    "The chain's lowest base fee in gwei: the lowest of the last 24 hours, unless the operator states it",
-    field.decimal('In gwei'),
-  ),
-  aboveFloorGwei: field.orNull(
-    'How far the base fee lies above the floor, in gwei; 0: at the floor',
-    field.decimal('In gwei'),
-  ),
-  aboveFloorPercent: field.percent('The same of the floor').nullable(),
-  suggested: suggestedFees,
-  transferCostUsdc: field.object(
-    'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and ' +
-      'with the normal one of `suggested` (null without one)',
-    {
-      native: field.usdc('A native transfer, without a tip'),
-      erc20: field.usdc('A token transfer, without a tip'),
-      nativeWithTip: field.usdc('A native transfer with the tip').nullable(),
-      erc20WithTip: field.usdc('A token transfer with the tip').nullable(),
-    },
-  ),
-  transferGas: field.object('The gas behind those costs', {
-    native: z.int().positive().meta({ description: 'Gas of a native transfer' }),
-    erc20: z.int().positive().meta({ description: 'Gas of a token transfer' }),
-    erc20Measured: field.boolean(
-      'true: the median of the last 24 hours; false: what a USDC transfer usually takes, as none was measured',
-    ),
-  }),
-  hours: field.list(
-    'The last 24 hours of the clock, oldest first, the current one included; hours without data are left out',
-    {
-      at: field.at('Beginning of the hour'),
-      minGwei: field.decimal('Lowest base fee in gwei'),
-      avgGwei: field.decimal('Mean over the blocks in gwei'),
-      maxGwei: field.decimal('Highest base fee in gwei'),
-      ...utilisation('Mean share of the gas limit that blocks used'),
-    },
-  ),
-  detail: detailField,
-  ...provenanceFields,
-});
-
 export const fees = defineEndpoint({
   path: '/fees',
   access: 'free',
   label: 'Fees',
   summary: 'Base fee now, in the next block and over the last hours, the floor, and what a transfer costs.',
   params: z.object({}),
-  result,
+  result: z.strictObject({
+    baseFee,
+    nextBaseFee,
+    floorGwei: field.orNull(
+      "The chain's lowest base fee in gwei: the lowest of the last 24 hours, unless the operator states it",
+      field.decimal('In gwei'),
+    ),
+    aboveFloorGwei: field.orNull(
+      'How far the base fee lies above the floor, in gwei; 0: at the floor',
+      field.decimal('In gwei'),
+    ),
+    aboveFloorPercent: field.percent('The same of the floor').nullable(),
+    suggested: suggestedFees,
+    transferCostUsdc: field.object(
+      'What a transfer costs at that base fee, in USDC, rounded up to six decimals: without a priority fee, and ' +
+        'with the normal one of `suggested` (null without one)',
+      {
+        native: field.usdc('A native transfer, without a tip'),
+        erc20: field.usdc('A token transfer, without a tip'),
+        nativeWithTip: field.usdc('A native transfer with the tip').nullable(),
+        erc20WithTip: field.usdc('A token transfer with the tip').nullable(),
+      },
+    ),
+    transferGas: field.object('The gas behind those costs', {
+      native: z.int().positive().meta({ description: 'Gas of a native transfer' }),
+      erc20: z.int().positive().meta({ description: 'Gas of a token transfer' }),
+      erc20Measured: field.boolean(
+        'true: the median of the last 24 hours; false: what a USDC transfer usually takes, as none was measured',
+      ),
+    }),
+    hours: field.list(
+      'The last 24 hours of the clock, oldest first, the current one included; hours without data are left out',
+      {
+        at: field.at('Beginning of the hour'),
+        minGwei: field.decimal('Lowest base fee in gwei'),
+        avgGwei: field.decimal('Mean over the blocks in gwei'),
+        maxGwei: field.decimal('Highest base fee in gwei'),
+        ...utilisation('Mean share of the gas limit that blocks used'),
+      },
+    ),
+    detail: detailField,
+    ...provenanceFields,
+  }),
   ...keptUntilWritten,
   example: {
     params: {},

@@ -103,40 +103,6 @@ const EXAMPLE_TREND = {
   slopePerHour: 0.048,
 };
 
-const result = z.strictObject({
-  now: baseFee,
-  next: nextBaseFee,
-  suggested: suggestedFees,
-  band24h: field.objectOrNull('Base fees of the last 24 hours in gwei; null before the first block', {
-    minGwei: field.decimal('Lowest'),
-    p5Gwei: field.decimal('5 % of the blocks had no more'),
-    medianGwei: field.decimal('Half of the blocks had no more'),
-    p95Gwei: field.decimal('95 % of the blocks had no more'),
-    maxGwei: field.decimal('Highest'),
-    blocks: z.int().positive().meta({ description: 'Over how many blocks; a day of Arc has about 172,800' }),
-  }),
-  utilisationTrend: trend,
-  outlook: field.list(
-    `Base fees in gwei after ${HORIZON_MINUTES.join(', ')} minutes: the chain's own fee rule run forward from ` +
-      "the next block's fee, with the mean use of gas that periods of that length had over the last 24 hours. " +
-      'Horizons of which no whole period was collected are left out',
-    {
-      horizonSeconds: z.int().positive(),
-      lowGwei: field.decimal('If blocks are used as in the calmest 5 % of such periods'),
-      expectedGwei: field.decimal('If blocks are used as in the median period'),
-      highGwei: field.decimal('If blocks are used as in the busiest 5 % of such periods'),
-    },
-  ),
-  rule: field.orNull(
-    'The rule behind the outlook. arc: use smoothed by a fifth a block, at most 2 % a block towards or away from ' +
-      'the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next ' +
-      'base fee. null without an outlook',
-    z.enum(['arc', 'eip1559']),
-  ),
-  operations,
-  ...provenanceFields,
-});
-
 export const feesForecast = defineEndpoint({
   path: '/fees/forecast',
   access: 'paid',
@@ -147,7 +113,39 @@ export const feesForecast = defineEndpoint({
     'rule, and the cost of each type of operation.',
   freeSummary: '/v1/fees',
   params: z.object({}),
-  result,
+  result: z.strictObject({
+    now: baseFee,
+    next: nextBaseFee,
+    suggested: suggestedFees,
+    band24h: field.objectOrNull('Base fees of the last 24 hours in gwei; null before the first block', {
+      minGwei: field.decimal('Lowest'),
+      p5Gwei: field.decimal('5 % of the blocks had no more'),
+      medianGwei: field.decimal('Half of the blocks had no more'),
+      p95Gwei: field.decimal('95 % of the blocks had no more'),
+      maxGwei: field.decimal('Highest'),
+      blocks: z.int().positive().meta({ description: 'Over how many blocks; a day of Arc has about 172,800' }),
+    }),
+    utilisationTrend: trend,
+    outlook: field.list(
+      `Base fees in gwei after ${HORIZON_MINUTES.join(', ')} minutes: the chain's own fee rule run forward from ` +
+        "the next block's fee, with the mean use of gas that periods of that length had over the last 24 hours. " +
+        'Horizons of which no whole period was collected are left out',
+      {
+        horizonSeconds: z.int().positive(),
+        lowGwei: field.decimal('If blocks are used as in the calmest 5 % of such periods'),
+        expectedGwei: field.decimal('If blocks are used as in the median period'),
+        highGwei: field.decimal('If blocks are used as in the busiest 5 % of such periods'),
+      },
+    ),
+    rule: field.orNull(
+      'The rule behind the outlook. arc: use smoothed by a fifth a block, at most 2 % a block towards or away from ' +
+        'the target of half the gas limit, never below the floor; eip1559: where blocks do not announce the next ' +
+        'base fee. null without an outlook',
+      z.enum(['arc', 'eip1559']),
+    ),
+    operations,
+    ...provenanceFields,
+  }),
   example: {
     params: {},
     result: {

@@ -45,34 +45,6 @@ const deviation = field.numberOrNull(
     'window',
 );
 
-const result = z.strictObject({
-  symbol: z.string(),
-  ...fxUnits,
-  last: lastTrade,
-  window: windowField,
-  sizes: field.list('Rate and cost by the size of the trade', {
-    fromUsdc: field.usdc('Trades of at least so much USDC'),
-    toUsdc: field.alsoNull('null: no bound', field.usdc('and of less than this')),
-    trades: z.int().nonnegative(),
-    vwap: field.orNull('Volume-weighted rate of these trades; null without any', rate),
-    ...sideCosts,
-    deviationFromVwapBps: deviation,
-    slippageBps: deviation.meta({
-      description: 'The same as deviationFromVwapBps, under its old name. It is no cost: see buys and sells',
-    }),
-  }),
-  venues: field.list('Where the volume was traded, largest first', {
-    name: field.text('The place of trade'),
-    address: field.address('The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools'),
-    trades: z.int().positive(),
-    volumeUsdc: field.usdc('In USDC'),
-    volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
-    share: z.number().meta({ description: 'The same, under its old name' }),
-  }),
-  pools: poolsField,
-  ...provenanceFields,
-});
-
 export const fxExecution = defineEndpoint({
   path: '/fx/execution',
   access: 'paid',
@@ -83,7 +55,33 @@ export const fxExecution = defineEndpoint({
     'venues and pools where a watched token traded against USDC.',
   freeSummary: '/v1/fx',
   params: fxParams,
-  result,
+  result: z.strictObject({
+    symbol: z.string(),
+    ...fxUnits,
+    last: lastTrade,
+    window: windowField,
+    sizes: field.list('Rate and cost by the size of the trade', {
+      fromUsdc: field.usdc('Trades of at least so much USDC'),
+      toUsdc: field.alsoNull('null: no bound', field.usdc('and of less than this')),
+      trades: z.int().nonnegative(),
+      vwap: field.orNull('Volume-weighted rate of these trades; null without any', rate),
+      ...sideCosts,
+      deviationFromVwapBps: deviation,
+      slippageBps: deviation.meta({
+        description: 'The same as deviationFromVwapBps, under its old name. It is no cost: see buys and sells',
+      }),
+    }),
+    venues: field.list('Where the volume was traded, largest first', {
+      name: field.text('The place of trade'),
+      address: field.address('The contract that executed: the pool, or Uniswap v4’s pool manager for all of its pools'),
+      trades: z.int().positive(),
+      volumeUsdc: field.usdc('In USDC'),
+      volumeShare: z.number().meta({ description: 'Of the volume in USDC, 0 to 1' }),
+      share: z.number().meta({ description: 'The same, under its old name' }),
+    }),
+    pools: poolsField,
+    ...provenanceFields,
+  }),
   example: {
     params: { window: '60', symbol: 'EURC' },
     result: {

@@ -20,45 +20,6 @@ import {
 
 // The registry's record, then downloads, advisories and dependents, each of which may be missing.
 
-const result = z.strictObject({
-  name: z.string(),
-  version: field.text("What the registry's `latest` tag points at; may be a prerelease"),
-  publishedAt: field.at('When that version was published').nullable(),
-  licence: field.textOrNull(
-    'SPDX expression where the author wrote one; alternatives of old packages are joined with OR',
-  ),
-  weeklyDownloads: field.countOrNull(
-    'Over the last seven days that npm has counted; null when its downloads API counts none, or see `missing`',
-  ),
-  dependencies: rangesField('What it needs at run time'),
-  peerDependencies: rangesField('What it expects its user to install'),
-  engines: field.orNull('null: it states none', rangesField('Versions of node and others that it states')),
-  deprecated: field.textOrNull('The message with which the version was deprecated; null: it is not'),
-  description: field.textOrNull('One line of the author'),
-  homepage: field.textOrNull('As the author wrote it'),
-  repository: field.textOrNull('Address of the source code, as the author wrote it'),
-  projectUrls: projectUrlsField,
-  unpackedSizeBytes: field.countOrNull('Of all its files; null: not measured'),
-  fileCount: z.int().nonnegative().nullable(),
-  integrity: field.textOrNull('Subresource Integrity of the tarball'),
-  provenance: field.objectOrNull(
-    "The registry's attestation of how this version was built, not verified here; null: it has none",
-    {
-      predicateType: field.text('What is attested, for example SLSA provenance'),
-      url: field.text('The attestation, for a verifier'),
-    },
-  ),
-  advisories: field.orNull(
-    'Known vulnerabilities of exactly this version, newest first; null: see `missing`',
-    z.array(releaseAdvisory),
-  ),
-  advisoryCount: advisoryCountField,
-  dependents: dependentsField,
-  missing: missingField,
-  source: sourceSchema,
-  sources: sourcesField,
-});
-
 const EXAMPLE_SOURCE = { name: 'npm registry', url: 'https://registry.example/express', retrievedAt: 1795199401 };
 
 export const packagesNpm = defineEndpoint({
@@ -70,7 +31,44 @@ export const packagesNpm = defineEndpoint({
     'Latest version of an npm package: date, licence, downloads, dependencies, deprecation, advisories with ' +
     'severity, dependents, size and provenance.',
   params: z.object({ name: packageNameParam('npm', 'The package, scoped or not; letter case matters') }),
-  result,
+  result: z.strictObject({
+    name: z.string(),
+    version: field.text("What the registry's `latest` tag points at; may be a prerelease"),
+    publishedAt: field.at('When that version was published').nullable(),
+    licence: field.textOrNull(
+      'SPDX expression where the author wrote one; alternatives of old packages are joined with OR',
+    ),
+    weeklyDownloads: field.countOrNull(
+      'Over the last seven days that npm has counted; null when its downloads API counts none, or see `missing`',
+    ),
+    dependencies: rangesField('What it needs at run time'),
+    peerDependencies: rangesField('What it expects its user to install'),
+    engines: field.orNull('null: it states none', rangesField('Versions of node and others that it states')),
+    deprecated: field.textOrNull('The message with which the version was deprecated; null: it is not'),
+    description: field.textOrNull('One line of the author'),
+    homepage: field.textOrNull('As the author wrote it'),
+    repository: field.textOrNull('Address of the source code, as the author wrote it'),
+    projectUrls: projectUrlsField,
+    unpackedSizeBytes: field.countOrNull('Of all its files; null: not measured'),
+    fileCount: z.int().nonnegative().nullable(),
+    integrity: field.textOrNull('Subresource Integrity of the tarball'),
+    provenance: field.objectOrNull(
+      "The registry's attestation of how this version was built, not verified here; null: it has none",
+      {
+        predicateType: field.text('What is attested, for example SLSA provenance'),
+        url: field.text('The attestation, for a verifier'),
+      },
+    ),
+    advisories: field.orNull(
+      'Known vulnerabilities of exactly this version, newest first; null: see `missing`',
+      z.array(releaseAdvisory),
+    ),
+    advisoryCount: advisoryCountField,
+    dependents: dependentsField,
+    missing: missingField,
+    source: sourceSchema,
+    sources: sourcesField,
+  }),
   example: {
     params: { name: 'express' },
     result: {

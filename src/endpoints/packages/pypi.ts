@@ -56,34 +56,6 @@ const provenanceField = field.objectOrNull(
   },
 );
 
-const result = z.strictObject({
-  name: field.text('As the project spells it'),
-  version: field.text("PyPI's latest: a prerelease or yanked one only where there is no other"),
-  publishedAt: field.orNull('null when it has no files', field.at('When its first file was uploaded')),
-  requiresPython: field.textOrNull('PEP 440 specifier; null: not stated'),
-  licence: field.textOrNull('SPDX expression where given (PEP 639), else the short licence text, else the classifiers'),
-  dependencies: field.orNull(
-    'null: the metadata names none. PyPI does not distinguish none from unknown',
-    z.array(dependencyField),
-  ),
-  yanked: field.boolean('true: withdrawn by its author, not to be installed anew'),
-  advisories: z.array(releaseAdvisory).meta({
-    description:
-      'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. ' +
-      'Withdrawn ones are left out',
-  }),
-  advisoryCount: field.count('How many there are'),
-  summary: field.textOrNull('One line of the author'),
-  homepage: field.textOrNull('As the author wrote it'),
-  projectUrls: projectUrlsField,
-  ...fileFields,
-  provenance: provenanceField,
-  dependents: dependentsField,
-  missing: missingField,
-  source: sourceSchema,
-  sources: sourcesField,
-});
-
 const LICENCE = 'Advisories: CC BY 4.0 (PyPA, GitHub), by OSV.dev';
 
 const EXAMPLE_SOURCE = {
@@ -102,7 +74,35 @@ export const packagesPypi = defineEndpoint({
     'Latest release of a PyPI project: Python requirement, licence, dependencies, advisories with severity, ' +
     'dependents, files and provenance.',
   params: z.object({ name: packageNameParam('pypi', 'The project, in any of its spellings (PEP 503)') }),
-  result,
+  result: z.strictObject({
+    name: field.text('As the project spells it'),
+    version: field.text("PyPI's latest: a prerelease or yanked one only where there is no other"),
+    publishedAt: field.orNull('null when it has no files', field.at('When its first file was uploaded')),
+    requiresPython: field.textOrNull('PEP 440 specifier; null: not stated'),
+    licence: field.textOrNull(
+      'SPDX expression where given (PEP 639), else the short licence text, else the classifiers',
+    ),
+    dependencies: field.orNull(
+      'null: the metadata names none. PyPI does not distinguish none from unknown',
+      z.array(dependencyField),
+    ),
+    yanked: field.boolean('true: withdrawn by its author, not to be installed anew'),
+    advisories: z.array(releaseAdvisory).meta({
+      description:
+        'Known vulnerabilities of exactly this release: those that PyPI lists, and those that OSV has beside them. ' +
+        'Withdrawn ones are left out',
+    }),
+    advisoryCount: field.count('How many there are'),
+    summary: field.textOrNull('One line of the author'),
+    homepage: field.textOrNull('As the author wrote it'),
+    projectUrls: projectUrlsField,
+    ...fileFields,
+    provenance: provenanceField,
+    dependents: dependentsField,
+    missing: missingField,
+    source: sourceSchema,
+    sources: sourcesField,
+  }),
   example: {
     params: { name: 'jinja2' },
     result: {

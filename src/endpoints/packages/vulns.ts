@@ -65,26 +65,6 @@ const params = z.object({
   }),
 });
 
-const result = z.strictObject({
-  ecosystem: z.enum(NAMES),
-  name: field.text('In the spelling under which advisories are filed'),
-  version: field.textOrNull('null: every published version'),
-  known: field.booleanOrNull(
-    'true: the registry lists the package (and the version, where one is given), or an advisory names it; what ' +
-      'neither has is 404. null: no registry lists it, as with releases of the Go language itself',
-  ),
-  listed: field.booleanOrNull(
-    'Whether the registry lists it now; false: it was removed, as malicious packages are. null: as known',
-  ),
-  count: field.count('How many advisories there are'),
-  advisories: z.array(advisory).meta({
-    description:
-      'Each vulnerability once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious ' +
-      'packages',
-  }),
-  source: sourceSchema,
-});
-
 export const packagesVulns = defineEndpoint({
   path: '/packages/vulns',
   access: 'paid',
@@ -98,7 +78,25 @@ export const packagesVulns = defineEndpoint({
       issues.push({ code: 'custom', path: [path], message, input: value });
     }
   }),
-  result,
+  result: z.strictObject({
+    ecosystem: z.enum(NAMES),
+    name: field.text('In the spelling under which advisories are filed'),
+    version: field.textOrNull('null: every published version'),
+    known: field.booleanOrNull(
+      'true: the registry lists the package (and the version, where one is given), or an advisory names it; what ' +
+        'neither has is 404. null: no registry lists it, as with releases of the Go language itself',
+    ),
+    listed: field.booleanOrNull(
+      'Whether the registry lists it now; false: it was removed, as malicious packages are. null: as known',
+    ),
+    count: field.count('How many advisories there are'),
+    advisories: z.array(advisory).meta({
+      description:
+        'Each vulnerability once, newest first; withdrawn ones are left out. Ids that begin with MAL- mark malicious ' +
+        'packages',
+    }),
+    source: sourceSchema,
+  }),
   example: {
     params: { name: 'lodash', version: '4.17.20' },
     result: {
