@@ -120,18 +120,7 @@ export function notFor({ path }: Pick<Endpoint<never>, 'path'>): string | null {
   return NOT_FOR[path] ?? null;
 }
 
-const CHAIN_TOPICS: ReadonlySet<string> = new Set([
-  'activity',
-  'chain',
-  'deploys',
-  'fees',
-  'fx',
-  'health',
-  'market',
-  'network',
-  'rpc',
-  'token',
-]);
+const CHAIN_TOPICS = new Set('activity chain deploys fees fx health market network rpc token'.split(' '));
 
 export function readsChain({ path }: Pick<Endpoint<never>, 'path'>): boolean {
   return CHAIN_TOPICS.has(path.split('/')[1] ?? '');

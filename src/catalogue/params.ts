@@ -101,7 +101,7 @@ function paramsOf(endpoint: Described): ParamDoc[] {
   return Object.entries(endpoint.params.shape).map(([name, param]) => {
     // zod leaves required and default out of the schema of a transformed value, so an absent one is parsed.
     const absent = z.safeParse(param, undefined);
-    const { description, $schema: _dialect, ...schema } = toJsonSchema(param, 'input');
+    const { description, ...schema } = toJsonSchema(param, 'input');
     const example = endpoint.example.params[name];
     const integer = schema.type === 'integer';
     if (integer) delete schema.pattern;
