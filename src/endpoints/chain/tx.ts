@@ -386,23 +386,23 @@ async function readTokenUnits(
   return (token) => units.get(token) ?? UNKNOWN_UNITS;
 }
 
-function showTransfer(
-  { token, from, to, amount, logIndex }: Transfer,
-  { symbol, decimals }: TokenUnits,
-): z.output<typeof transferField> {
-  const human = decimals === null ? null : formatUnits(amount, decimals);
-  return { token, symbol, decimals, from, to, amount: human, amountRaw: amount.toString(), logIndex };
+function showTransfer({ token, from, to, amount, logIndex }: Transfer, units: TokenUnits) {
+  return { token, from, to, ...showAmount(amount, units), logIndex };
+}
+
+function showAmount(amount: bigint, { symbol, decimals }: TokenUnits) {
+  const whole = decimals === null ? null : formatUnits(amount, decimals);
+  return { symbol, decimals, amount: whole, amountRaw: amount.toString() };
 }
 
 function showSwap(
   { swap: { pool, contract, family, logIndex }, venue, sold, bought }: TradedSwap,
   unitsOf: (token: string) => TokenUnits,
 ): z.output<typeof swapField> {
-  const show = ({ token, amount }: SwapSide) => {
-    const { symbol, decimals } = token === null ? UNKNOWN_UNITS : unitsOf(token);
-    const human = decimals === null ? null : formatUnits(amount, decimals);
-    return { token, symbol, decimals, amount: human, amountRaw: amount.toString() };
-  };
+  const show = ({ token, amount }: SwapSide) => ({
+    token,
+    ...showAmount(amount, token === null ? UNKNOWN_UNITS : unitsOf(token)),
+  });
   return { pool, contract, family, venue, sold: show(sold), bought: show(bought), logIndex };
 }
 

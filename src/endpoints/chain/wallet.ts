@@ -35,8 +35,6 @@ import {
 // at one block. The USDC balance is what the buyer pays for: without it the call fails and charges nothing.
 
 type Hex = `0x${string}`;
-type BalanceSources = Pick<Sources, 'reads' | 'collected'>;
-type TokenSources = Pick<Sources, 'collected' | 'usdc' | 'projectToken' | 'usyc'>;
 
 /** An operator's watch list may be long, though usual ones have some five tokens. */
 const MAX_TOKENS = 50;
@@ -216,7 +214,7 @@ export const chainWallet = defineEndpoint({
 });
 
 /** USDC, the project's token, USYC and the watched tokens, in lower case, each once. */
-function walletTokens({ usdc, collected, usyc, projectToken }: TokenSources): Hex[] {
+function walletTokens({ usdc, collected, usyc, projectToken }: Sources): Hex[] {
   const others = collected.watched.map(({ address }) => address);
   const own = [usdc, ...(projectToken === null ? [] : [projectToken]), ...(usyc ? [usyc.token] : []), ...others];
   return [...new Set(own.map((address) => address.toLowerCase() as Hex))].slice(0, MAX_TOKENS);
@@ -243,7 +241,7 @@ const NO_METADATA = { field: 'balances', reason: 'no node gave symbols and decim
 
 /** Null for a token that does not answer. Where the node failed, `missing` says so. */
 function showBalances(
-  { reads, collected }: BalanceSources,
+  { reads, collected }: Sources,
   owner: Hex,
   tokens: readonly Hex[],
   outcomes: readonly RpcOutcome[],
