@@ -5,7 +5,7 @@ import { readNewestHeader } from '../../chain/block.ts';
 import { baseFeeOf, type NextBaseFee, nextBaseFee, readFeeWindow } from '../../chain/fees.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { AppError } from '../../errors.ts';
-import { secondsSince } from '../../lib/clock.ts';
+import { type Clock, secondsSince } from '../../lib/clock.ts';
 import { countOf, type Histogram, percentilesIn } from '../../lib/percentile.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { formatGwei } from '../../lib/units.ts';
@@ -110,10 +110,10 @@ export const feesEstimatePaid = defineEndpoint({
   },
   async run({ gas }, sources: Collected) {
     const fee = await readNewestFee(sources);
-    const { number, baseFee, next, source } = fee;
+    const { next } = fee;
     const { blocks, seconds, percentiles } = await readLastHour(sources, fee);
     return {
-      ...priced(gas, baseFee),
+      ...showPriced(gas, fee, sources.clock),
       nextBaseFeeGwei: formatGwei(next.wei),
       costNextUsdc: costOfGas(gas, next.wei),
       costNextWei: String(BigInt(gas) * next.wei),
@@ -127,9 +127,6 @@ export const feesEstimatePaid = defineEndpoint({
           costUsdc: costOfGas(gas, wei),
         })),
       },
-      asOfBlock: number,
-      ageSeconds: secondsSince(fee.at, sources.clock),
-      source,
     };
   },
 });
@@ -149,18 +146,10 @@ export const feesEstimateFree = defineEndpoint({
   cacheMs: 500,
   example: { params: { gas: '51000' }, result: { ...example, detail: DETAIL } },
   async run({ gas }, sources: Collected) {
-    const { clock } = sources;
     // Collected data come first: the route is free, so its calls must not each cost a request to the chain.
     const collected = currentFee(sources);
     const fee = collected ? { ...collected, source: provenance(sources).source } : await readNewestFee(sources);
-    const { number, baseFee, source } = fee;
-    return {
-      ...priced(gas, baseFee),
-      asOfBlock: number,
-      ageSeconds: secondsSince(fee.at, clock),
-      detail: DETAIL,
-      source,
-    };
+    return { ...showPriced(gas, fee, sources.clock), detail: DETAIL };
   },
 });
 
@@ -179,12 +168,18 @@ function currentFee({ clock, collector, reads }: Collected): LatestFee | null {
   return seen && head.number - latest.number <= MAX_BEHIND ? latest : null;
 }
 
-function priced(gas: number, baseFeeWei: bigint) {
+type PricedFee = Pick<NewestFee, 'number' | 'at' | 'baseFee' | 'source'>;
+
+/** What both answers say: the gas at a block's base fee, and which block that is. */
+function showPriced(gas: number, { number, at, baseFee, source }: PricedFee, clock: Clock) {
   return {
     gas,
-    baseFeeGwei: formatGwei(baseFeeWei),
-    costUsdc: costOfGas(gas, baseFeeWei),
-    costWei: String(BigInt(gas) * baseFeeWei),
+    baseFeeGwei: formatGwei(baseFee),
+    costUsdc: costOfGas(gas, baseFee),
+    costWei: String(BigInt(gas) * baseFee),
+    asOfBlock: number,
+    ageSeconds: secondsSince(at, clock),
+    source,
   };
 }
 
