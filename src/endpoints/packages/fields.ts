@@ -29,15 +29,13 @@ export const projectUrlsField = field.list('Web pages that its author names, at 
   url: z.string(),
 });
 
-const count = z.int().nonnegative();
-
 export const dependentsField = field.objectOrNull(
   'Public packages that depend on this version, counted by deps.dev; an indication. null: it knows none, or not ' +
     'this version yet, or see `missing`',
   {
     direct: field.count('That name it themselves'),
     indirect: field.count('That need it through another package'),
-    total: count,
+    total: z.int().nonnegative(),
   },
 );
 
@@ -87,10 +85,8 @@ export function shownAdvisories({ advisories }: OsvAnswer) {
   });
 }
 
-const PAGE = 'https://osv.dev/vulnerability/';
-
 export function advisoryUrl(id: string): string {
-  return `${PAGE}${encodeURIComponent(id)}`;
+  return `https://osv.dev/vulnerability/${encodeURIComponent(id)}`;
 }
 
 /** The licence of OSV's records, by their home databases. */
@@ -109,10 +105,6 @@ export function partSources(osv: OsvAnswer | null, dependents: Dependents | null
 
 /** As `readFrom`, and without the query of a configured base URL. */
 export function whereRead({ url, retrievedAtMs }: Retrieved) {
-  return readFrom({ url: shownUrl(url), retrievedAtMs });
-}
-
-function shownUrl(url: string): string {
   const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
+  return readFrom({ url: `${origin}${pathname}`, retrievedAtMs });
 }

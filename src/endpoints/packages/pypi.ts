@@ -32,30 +32,6 @@ const dependencyField = z.strictObject({
   marker: field.textOrNull('PEP 508 condition beside the extra; null: none'),
 });
 
-const fileFields = {
-  files: field.list(`Files of this release, the source distribution first, at most ${MAX_FILES}`, {
-    filename: z.string(),
-    kind: field.text('sdist, bdist_wheel or an older kind'),
-    sizeBytes: count,
-    sha256: z.string().nullable(),
-  }),
-  fileCount: count,
-  totalSizeBytes: field.count('Of all its files together'),
-};
-
-const provenanceField = field.objectOrNull(
-  "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none, or see `missing`",
-  {
-    filename: field.text('The file that was looked up: the first of `files`'),
-    publishers: field.list('Trusted publishers that PyPI attests', {
-      kind: field.text('For example GitHub or GitLab'),
-      repository: z.string().nullable(),
-      workflow: z.string().nullable(),
-    }),
-    url: field.text('The attestation, for a verifier'),
-  },
-);
-
 const LICENCE = 'Advisories: CC BY 4.0 (PyPA, GitHub), by OSV.dev';
 
 const EXAMPLE_SOURCE = {
@@ -96,8 +72,26 @@ export const packagesPypi = defineEndpoint({
     summary: field.textOrNull('One line of the author'),
     homepage: field.textOrNull('As the author wrote it'),
     projectUrls: projectUrlsField,
-    ...fileFields,
-    provenance: provenanceField,
+    files: field.list(`Files of this release, the source distribution first, at most ${MAX_FILES}`, {
+      filename: z.string(),
+      kind: field.text('sdist, bdist_wheel or an older kind'),
+      sizeBytes: count,
+      sha256: z.string().nullable(),
+    }),
+    fileCount: count,
+    totalSizeBytes: field.count('Of all its files together'),
+    provenance: field.objectOrNull(
+      "PyPI's attestation of who published it (PEP 740), not verified here; null: it has none, or see `missing`",
+      {
+        filename: field.text('The file that was looked up: the first of `files`'),
+        publishers: field.list('Trusted publishers that PyPI attests', {
+          kind: field.text('For example GitHub or GitLab'),
+          repository: z.string().nullable(),
+          workflow: z.string().nullable(),
+        }),
+        url: field.text('The attestation, for a verifier'),
+      },
+    ),
     dependents: dependentsField,
     missing: missingField,
     source: sourceSchema,

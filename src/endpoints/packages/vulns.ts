@@ -142,11 +142,7 @@ export const packagesVulns = defineEndpoint({
       listed: listing.state === 'unregistered' ? null : listing.state === 'listed',
       count: advisories.length,
       advisories: advisories.map((one) => ({ ...one, url: advisoryUrl(one.id) })),
-      source: {
-        name: 'OSV.dev',
-        ...whereRead({ url, retrievedAtMs }),
-        licence: OSV_LICENCE,
-      },
+      source: { name: 'OSV.dev', ...whereRead({ url, retrievedAtMs }), licence: OSV_LICENCE },
     };
   },
 });
