@@ -92,7 +92,9 @@ export async function readBody(
     else await piped(raw, limited, first, limited, second, collect, { signal });
   } catch (error) {
     raw.destroy();
-    throw signal.aborted ? signal.reason : isCodingFault(error) ? badCoding(error) : describeFailure(error, true);
+    if (signal.aborted) throw signal.reason;
+    if (isCodingFault(error)) throw new ExchangeFailed('reading', 'its answer is not encoded as it says', error);
+    throw describeFailure(error, true);
   }
   return Buffer.concat(chunks);
 }
@@ -150,10 +152,6 @@ async function* inflateEither(source: Chunks): AsyncGenerator<Buffer> {
 function isCodingFault(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return /^(Z_|ERR_?_|ZSTD_)/.test(code) && !code.startsWith('ERR_STREAM');
-}
-
-function badCoding(error: unknown): ExchangeFailed {
-  return new ExchangeFailed('reading', 'its answer is not encoded as it says', error);
 }
 
 /** JSON's own types, with +json (DNS: -json), and the wrong ones that servers of JSON send. A web page's is not one. */

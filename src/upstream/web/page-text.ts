@@ -25,11 +25,9 @@ export interface PageElement extends PageNode {
   querySelectorAll(selector: string): Iterable<PageElement>;
 }
 
-export interface PageDocument {
+export interface PageDocument extends Pick<PageElement, 'querySelector' | 'querySelectorAll'> {
   readonly documentElement: PageElement | null;
   readonly body: PageElement | null;
-  querySelector(selector: string): PageElement | null;
-  querySelectorAll(selector: string): Iterable<PageElement>;
 }
 
 /** Kinds of nodes, by the DOM's numbers. */
