@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
-import type { Deploy, DeployDetail, DeployPlace, DeployReads } from '../collector/store/deploys.ts';
+import type { DeployDetail, DeployPlace, DeployReads } from '../collector/store/deploys.ts';
 import { DeployKinds } from '../collector/store/rows.ts';
 import { NotFound } from '../errors.ts';
 import { addressParam, detailField, field, paidDetail } from './fields.ts';
@@ -160,15 +160,13 @@ function showDeploys(
   const hashes = new Set(deploys.map(({ codeHash }) => codeHash).filter((hash) => hash !== null));
   const counts = new Map([...hashes].map((hash) => [hash, reads.countWithCode(hash)]));
   return deploys.map(({ codeHash, kinds, lookAt, ...deploy }) => ({
-    ...showDeploy(deploy),
+    ...deploy,
     labelState: stateOf({ ...deploy, lookAt }),
     kinds: kinds === null ? null : showKinds(kinds),
     codeHash,
     sameCodeOthers: codeHash === null ? null : (counts.get(codeHash) ?? 1) - 1,
   }));
 }
-
-const showDeploy = (deploy: Deploy): z.output<typeof deployField> => deploy;
 
 function stateOf({ label, codeBytes, lookAt }: Pick<DeployDetail, 'label' | 'codeBytes' | 'lookAt'>) {
   if (label !== null) return 'known';
@@ -202,6 +200,6 @@ export const deploys = defineEndpoint({
   ...keptUntilWritten,
   example: { params: { limit: '1' }, result: { deploys: [EXAMPLE_DEPLOY], detail: DETAIL, ...EXAMPLE_PROVENANCE } },
   async run({ limit }, sources: Collected) {
-    return { deploys: sources.reads.deploys(limit).map(showDeploy), detail: DETAIL, ...provenance(sources) };
+    return { deploys: sources.reads.deploys(limit), detail: DETAIL, ...provenance(sources) };
   },
 });

@@ -18,8 +18,6 @@ const count = z.int().nonnegative();
 
 const STATES = ['up', 'lagging', 'down', 'unknown'] as const;
 
-const error = z.enum(PROBE_ERRORS);
-
 const endpointName = {
   name: field.text('Its host'),
   url: field.text('Scheme and host only'),
@@ -74,7 +72,7 @@ export const rpcHealth = defineEndpoint({
         }),
         checkedAt: field.at('Time of that probe').nullable(),
         lastError: field.objectOrNull('The last failed probe of 24 hours; null: none', {
-          error,
+          error: z.enum(PROBE_ERRORS),
           at: field.at('Time of that probe'),
         }),
         lastHour: availability('hour'),

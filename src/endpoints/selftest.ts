@@ -85,14 +85,13 @@ export const selftest = defineEndpoint({
       results.lastChecked(),
       results.countSince((now - DAY_SECONDS) * 1000),
     ]);
-    const shown = recent.map((entry) => ({ ...show(entry), notCharged: entry.notCharged, reason: entry.reason }));
     const [newest] = recent;
     return {
       note: enabled ? NOTES.on : NOTES.off,
       last: newest ? show(newest) : null,
       lastNotCharged: checked && { at: seconds(checked.at), ok: checked.notCharged === true },
       last24h,
-      recent: shown,
+      recent: recent.map((entry) => ({ ...show(entry), notCharged: entry.notCharged, reason: entry.reason })),
       source: {
         name: "The service's purchases from itself",
         url: origin,
