@@ -3,7 +3,7 @@ import { type NextBaseFee, nextByEip1559, toGas } from '../../chain/fees.ts';
 import type { CostReads } from '../../collector/store/costs.ts';
 import type { LatestFee } from '../../collector/store/fees.ts';
 import { countOf, percentilesIn } from '../../lib/percentile.ts';
-import { formatCost, formatGwei } from '../../lib/units.ts';
+import { formatCost } from '../../lib/units.ts';
 import { DAY_SECONDS, field, roundTo, showPerGas } from '../fields.ts';
 import type { Collected } from '../freshness.ts';
 
@@ -16,7 +16,7 @@ export const baseFee = field.object('Base fee of the newest collected block', {
 });
 
 export function showBaseFee({ baseFee: fee, number }: LatestFee): z.output<typeof baseFee> {
-  return { wei: fee.toString(), gwei: formatGwei(fee), block: number };
+  return { ...showPerGas(fee), block: number };
 }
 
 export const nextBaseFee = field.objectOrNull('Base fee of the block after that one; null while unknown', {
@@ -27,7 +27,7 @@ export const nextBaseFee = field.objectOrNull('Base fee of the block after that 
 
 export function showNextBaseFee(latest: LatestFee, floor: bigint | null): z.output<typeof nextBaseFee> {
   const next = nextFeeOf(latest, floor);
-  return next && { wei: next.wei.toString(), gwei: formatGwei(next.wei), exact: next.exact };
+  return next && { ...showPerGas(next.wei), exact: next.exact };
 }
 
 /** The base fee after `latest`, never below the floor; null when neither the block nor EIP-1559's rule gives it. */
@@ -89,18 +89,9 @@ export const suggestedFees = field.objectOrNull(
 );
 
 export const EXAMPLE_SUGGESTED: z.output<typeof suggestedFees> = {
-  slow: {
-    maxFeePerGas: { wei: '25100000000', gwei: '25.1' },
-    maxPriorityFeePerGas: { wei: '0', gwei: '0' },
-  },
-  normal: {
-    maxFeePerGas: { wei: '30130000000', gwei: '30.13' },
-    maxPriorityFeePerGas: { wei: '10000000', gwei: '0.01' },
-  },
-  fast: {
-    maxFeePerGas: { wei: '41160000000', gwei: '41.16' },
-    maxPriorityFeePerGas: { wei: '1000000000', gwei: '1' },
-  },
+  slow: { maxFeePerGas: showPerGas(25_100_000_000n), maxPriorityFeePerGas: showPerGas(0n) },
+  normal: { maxFeePerGas: showPerGas(30_130_000_000n), maxPriorityFeePerGas: showPerGas(10_000_000n) },
+  fast: { maxFeePerGas: showPerGas(41_160_000_000n), maxPriorityFeePerGas: showPerGas(1_000_000_000n) },
   transactions: 51_240,
 };
 
@@ -109,11 +100,8 @@ const HOUR_SECONDS = 3600;
 /** Percentiles of the tips of this hour and the one before it, in wei a gas; null without a transaction. */
 export function tipsOf(reads: CostReads, until: number) {
   const paid = reads.tips(until - HOUR_SECONDS);
-  const [slow, normal, fast] =
-    percentilesIn(
-      paid,
-      Object.values(SPEEDS).map(({ percentile }) => percentile),
-    ) ?? [];
+  const percents = Object.values(SPEEDS).map(({ percentile }) => percentile);
+  const [slow, normal, fast] = percentilesIn(paid, percents) ?? [];
   if (slow === undefined || normal === undefined || fast === undefined) return null;
   return { slow, normal, fast, transactions: countOf(paid) };
 }

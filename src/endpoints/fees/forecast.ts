@@ -34,14 +34,14 @@ import {
 // The base fee now, in the next block and in the next hour, and what each type of operation costs at it.
 // The outlook runs the chain's own fee rule forward with the use of gas that the last 24 hours had.
 
-const KINDS: readonly OperationKind[] = ['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy'];
+const KINDS = ['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy'] as const satisfies OperationKind[];
 /** Fees are collected in 10^-9 USDC. */
 const FEE_DECIMALS = 9;
 
 const operations = field.list(
   'Transactions of the last 24 hours by what they do; figures are null where none was measured',
   {
-    type: z.enum(['nativeTransfer', 'tokenTransfer', 'contractCall', 'deploy']),
+    type: z.enum(KINDS),
     gas: field.countOrNull('Median gas used, to three digits'),
     costUsdc: field.orNull(
       'That gas at the base fee of now, rounded up; a priority fee comes on top',
@@ -54,30 +54,9 @@ const operations = field.list(
 );
 
 const EXAMPLE_OPERATIONS: z.output<typeof operations> = [
-  {
-    type: 'nativeTransfer',
-    gas: 21_000,
-    costUsdc: '0.000423',
-    p50Usdc: '0.00042',
-    p95Usdc: '0.000525',
-    samples: 9120,
-  },
-  {
-    type: 'tokenTransfer',
-    gas: 51_000,
-    costUsdc: '0.001027',
-    p50Usdc: '0.00102',
-    p95Usdc: '0.00158',
-    samples: 17_406,
-  },
-  {
-    type: 'contractCall',
-    gas: 148_000,
-    costUsdc: '0.00298',
-    p50Usdc: '0.00298',
-    p95Usdc: '0.0121',
-    samples: 24_500,
-  },
+  { type: 'nativeTransfer', gas: 21_000, costUsdc: '0.000423', p50Usdc: '0.00042', p95Usdc: '0.000525', samples: 9120 },
+  { type: 'tokenTransfer', gas: 51_000, costUsdc: '0.001027', p50Usdc: '0.00102', p95Usdc: '0.00158', samples: 17_406 },
+  { type: 'contractCall', gas: 148_000, costUsdc: '0.00298', p50Usdc: '0.00298', p95Usdc: '0.0121', samples: 24_500 },
   { type: 'deploy', gas: 1_840_000, costUsdc: '0.03704', p50Usdc: '0.0371', p95Usdc: '0.0998', samples: 214 },
 ];
 
@@ -196,17 +175,13 @@ const POINT_SECONDS = 300;
 const HOUR = 3600;
 
 function trendOf(reads: Pick<FeeReads, 'minutes'>, until: number): z.output<typeof trend> {
-  const begin = Math.floor((until - TREND_SECONDS) / POINT_SECONDS) * POINT_SECONDS + POINT_SECONDS;
-  const steps = Map.groupBy(
-    reads.minutes(begin, until + 1),
-    ({ at }) => Math.floor(at / POINT_SECONDS) * POINT_SECONDS,
-  );
+  const stepOf = (at: number) => Math.floor(at / POINT_SECONDS) * POINT_SECONDS;
+  const begin = stepOf(until - TREND_SECONDS) + POINT_SECONDS;
+  const steps = Map.groupBy(reads.minutes(begin, until + 1), ({ at }) => stepOf(at));
   const points = [...steps].map(([at, minutes]) => {
     const blocks = minutes.reduce((sum, minute) => sum + minute.blocks, 0);
-    return {
-      at,
-      ...showUtilisation(minutes.reduce((sum, minute) => sum + minute.utilisation * minute.blocks, 0) / blocks),
-    };
+    const used = minutes.reduce((sum, minute) => sum + minute.utilisation * minute.blocks, 0);
+    return { at, ...showUtilisation(used / blocks) };
   });
   const slope = slopeOf(points.map(({ at, utilisationShare }) => [(at - begin) / HOUR, utilisationShare]));
   const perHour = roundOrNull(SHARE_DECIMALS, slope);

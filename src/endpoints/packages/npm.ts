@@ -99,12 +99,7 @@ export const packagesNpm = defineEndpoint({
       source: EXAMPLE_SOURCE,
       sources: [
         EXAMPLE_SOURCE,
-        {
-          name: 'OSV.dev',
-          licence: OSV_LICENCE,
-          url: 'https://api.osv.dev/v1/query',
-          retrievedAt: 1795199401,
-        },
+        { name: 'OSV.dev', licence: OSV_LICENCE, url: 'https://api.osv.dev/v1/query', retrievedAt: 1795199401 },
       ],
     },
   },
