@@ -46,23 +46,12 @@ export interface WatchedToken {
   readonly address: `0x${string}`;
 }
 
-interface ShownEndpoint {
-  readonly name: string;
-  /** Scheme and host only, because a path may hold an API key. */
-  readonly url: string;
-}
-
-/** The limits within which `/v1/health` reports `ok`. */
-interface HealthLimits {
-  readonly stalledSeconds: number;
-  readonly lagBlocks: number;
-  readonly lagSeconds: number;
-}
-
 export interface CollectedSettings {
   readonly watched: readonly WatchedToken[];
-  readonly endpoints: readonly ShownEndpoint[];
-  readonly health: HealthLimits;
+  /** Scheme and host only, because a path may hold an API key. */
+  readonly endpoints: readonly { readonly name: string; readonly url: string }[];
+  /** The limits within which `/v1/health` reports `ok`. */
+  readonly health: { readonly stalledSeconds: number; readonly lagBlocks: number; readonly lagSeconds: number };
   /** Null when the operator did not configure it. */
   readonly floorWei: bigint | null;
   readonly hasDistributor: boolean;
