@@ -165,18 +165,11 @@ export const MAX_FILES = 20;
 const MAX_TEXT = 200;
 
 export function readFiles(urls: readonly z.output<typeof fileSchema>[]): PypiFiles {
-  const files = urls.flatMap(({ filename, packagetype, size, digests }) =>
-    filename == null || size == null
-      ? []
-      : [
-          {
-            filename: plainText(filename, MAX_TEXT),
-            kind: plainText(packagetype, MAX_TEXT) || 'unknown',
-            sizeBytes: size,
-            sha256: digests?.sha256 ?? null,
-          },
-        ],
-  );
+  const files = urls.flatMap(({ filename, packagetype, size, digests }) => {
+    if (filename == null || size == null) return [];
+    const kind = plainText(packagetype, MAX_TEXT) || 'unknown';
+    return { filename: plainText(filename, MAX_TEXT), kind, sizeBytes: size, sha256: digests?.sha256 ?? null };
+  });
   const sourceFirst = files.sort((a, b) => Number(b.kind === 'sdist') - Number(a.kind === 'sdist'));
   return {
     files: sourceFirst.slice(0, MAX_FILES),
