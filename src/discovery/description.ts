@@ -225,17 +225,14 @@ export function describeWellKnown(document: unknown, url: URL, answered: Entry['
     names.map((name) => own(item, name) ?? own(metadata, name)).find((value) => value !== undefined);
   const service = own(document, 'name') ?? own(document, 'title');
   const method = methodOf(memberOf('method'));
+  const input = inputOf(memberOf('params', 'parameters'), memberOf('input', 'inputSchema'));
   const tags = readTags(memberOf('tags'));
   return {
     name: plainText(memberOf('name', 'title', 'summary'), TEXT_LIMITS.name),
     label: plainText(memberOf('serviceName', 'label') ?? service, TEXT_LIMITS.label),
     description: plainText(memberOf('description'), TEXT_LIMITS.description),
     category: plainText(memberOf('category'), TEXT_LIMITS.category) || (tags[0] ?? ''),
-    ...describeInput(
-      inputOf(memberOf('params', 'parameters'), memberOf('input', 'inputSchema')),
-      method ?? answered,
-      url,
-    ),
+    ...describeInput(input, method ?? answered, url),
     keywords: keywordsOf(tags, own(memberOf('output'), 'properties') ?? memberOf('output')),
     method,
   };
