@@ -34,7 +34,6 @@ const SELECT_CHANNEL = `
     FROM channels`;
 type ChannelRow = Omit<Channel, 'state'> & ChannelState;
 
-/** The row as the port's type. */
 function channelOf(row: ChannelRow): Channel {
   const { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce, block, ...channel } = row;
   return { ...channel, state: { balance, totalClaimed, withdrawAmount, withdrawAt, refundNonce, block } };
@@ -141,8 +140,8 @@ const WHAT_IS_OPEN = sql<{ channelId: Uint8Array }, { open: 'deposit' | 'refund'
   `SELECT CASE WHEN ${OPEN_SALE} THEN 'deposit' WHEN ${OPEN_REFUND} THEN 'refund' END AS open`,
 );
 // A row is inserted only if the channel's charges are exactly `max - price`. The unique indexes refuse a second sale of
-// the voucher, and another payment's identifier. Two providers must have given the state, and the contract must not have
-// refused the charges. The place is 0, because only open payments are ordered.
+// the voucher, and another payment's identifier. Two providers gave the state, and the contract has not refused the
+// charges. The place is 0, because only open payments are ordered.
 const CHARGE = sql<NewValues & { body: Uint8Array; keepUntil: number }, { id: string; channel_after: string }>(
   `INSERT INTO usdc_payments (${NEW_COLUMNS}, state, charged, ended_at, channel_after, place)
    SELECT ${NEW_VALUES}, 'settled', @price::numeric, @reservedAt::bigint, ${afterWith('balance')}, 0

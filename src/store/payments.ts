@@ -55,12 +55,15 @@ export interface PaymentRow extends Omit<Payment, 'channel'> {
   readonly channelAfter: string | null;
 }
 
-/** The row as the port's type. */
 export function paymentOf({ channelId, voucherMax, channelAfter, ...payment }: PaymentRow): Payment {
   if (channelId === null || voucherMax === null) return { ...payment, channel: null };
   const after = channelAfter === null ? null : parseAfter(channelAfter);
   return { ...payment, channel: { channelId, max: voucherMax, after } };
 }
+
+// An expression, so that a row whose key is given is not looked for in the index of settled payments: PostgreSQL plans
+// that while the ledger is empty, and goes through all of them then.
+const IS_SETTLED = "coalesce(state, '') = 'settled'";
 
 const FIND = sql<PaymentKey, PaymentRow>(
   `${SELECT_PAYMENT} WHERE network = @network AND contract = @contract AND payer = @payer AND nonce = @nonce`,
@@ -90,7 +93,7 @@ const OPEN_BEFORE = sql<
      AND place < (SELECT place FROM usdc_payments WHERE id = @id)`);
 const ANY_SETTLED = sql<Omit<PaymentKey, 'nonce'>, { one: number }>(`
   SELECT 1 AS one FROM usdc_payments
-   WHERE network = @network AND contract = @contract AND payer = @payer AND state = 'settled' LIMIT 1`);
+   WHERE network = @network AND contract = @contract AND payer = @payer AND ${IS_SETTLED} LIMIT 1`);
 const COUNT = sql<object, { state: PaymentState; count: number }>(
   'SELECT state, count(*) AS count FROM usdc_payments GROUP BY state',
 );
@@ -184,7 +187,6 @@ const CHANGE_COLUMNS: Record<keyof PaymentChange, string> = {
   endedAt: 'ended_at',
 };
 
-/** What follows a payment's change of its reply. */
 const REPLIES = {
   drop: 'DELETE FROM usdc_replies USING done WHERE payment_id = done.id',
   store: 'INSERT INTO usdc_replies (payment_id, body) SELECT done.id, @store::bytea FROM done',
@@ -208,9 +210,6 @@ const CHARGE_AFTER_DEPOSIT = `
                                 THEN coalesce(unclaimed_since, done.ended_at, done.reserved_at)
                                 ELSE unclaimed_since END
     FROM done WHERE channels.id = done.channel_id`;
-// An expression, so that a row whose id is given is never looked for in the index of settled payments: PostgreSQL plans
-// that while the ledger is empty, and goes through all of them then.
-const IS_SETTLED = "coalesce(state, '') = 'settled'";
 // The channel gets the voucher's signature from the row that the move returns. So another statement wipes it.
 const WIPE_VOUCHER = sql<{ id: string }>(`
   UPDATE usdc_payments SET voucher_signature = NULL
@@ -258,7 +257,6 @@ function moveTo(to: PaymentState, change: PaymentChange, reply: keyof typeof REP
   return made;
 }
 
-/** A move as a step. */
 function move(
   values: { id: string; from: readonly PaymentState[]; to: PaymentState; fencingToken: number | undefined },
   change: PaymentChange,
@@ -353,7 +351,6 @@ export function createWaitingBytes(): WaitingBytes {
   };
 }
 
-/** Bytes that a change adds to the kept replies. */
 const storedBytes = (reply: ReplyChange | undefined): number =>
   reply !== undefined && reply !== 'drop' && 'store' in reply ? reply.store.length : 0;
 

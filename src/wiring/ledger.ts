@@ -99,6 +99,7 @@ async function replacePredecessor(file: string, bootId: string, { store }: Insta
   if (before !== '')
     await store
       .markDead(before)
+      .catch(() => store.markDead(before))
       .catch((err: unknown) => log.warn({ err }, 'the process of the last start was not marked dead'));
   mkdirSync(dirname(file), { recursive: true });
   writeFileSync(file, `${bootId}\n`);

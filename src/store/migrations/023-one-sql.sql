@@ -11,5 +11,5 @@ DROP TRIGGER gateway_transfer_accepted;
 -- both
 
 -- Of what our relayer did, the operation of a transaction and the claims of a time are found without reading the rest.
-CREATE INDEX channel_operations_transaction ON channel_operations (transaction_hash) WHERE state = 'done';
+CREATE INDEX channel_operations_transaction ON channel_operations (transaction_hash) WHERE transaction_hash IS NOT NULL;
 CREATE INDEX channel_operations_claimed ON channel_operations (ended_at) WHERE state = 'done' AND kind = 'claim';

@@ -10,7 +10,7 @@ const SOURCE_CEILINGS = {
   'files whose only importer is in their folder, in a thousand': 117,
   'of these below 40 lines': 0,
   'spreads of a literal': 0,
-  'lines wider than 120': 10,
+  'lines wider than 120': 9,
   'functions with more than 60 lines of their own': 1,
   'option bags': 192,
   'option bags of more than 10 members': 14,
