@@ -118,7 +118,8 @@ describePostgres('on PostgreSQL', () => {
 
   /** Where a row's key is only a filter: an index of another column is gone through. */
   const filteredByKey = (node: Node): string[] => [
-    ...(!node['Index Cond'] && /\((id|payment_id|payment_hash|channel_id|payer|identifier_hash) = /.test(node.Filter ?? '')
+    ...(!node['Index Cond'] &&
+    /\((id|payment_id|payment_hash|channel_id|payer|identifier_hash) = /.test(node.Filter ?? '')
       ? [node['Index Name'] ?? '']
       : []),
     ...(node.Plans ?? []).flatMap(filteredByKey),
