@@ -389,12 +389,6 @@ export function createLedgerStore(
   const write = <T>(step: Step<T>): Promise<T> => db.write('payments', step);
   const one = (call: Call): Promise<boolean> => write({ calls: [call], read: changedOne });
   const all = async (call: Call<PaymentRow>): Promise<Payment[]> => (await db.read(call)).map(paymentOf);
-  const texts = new Map<string, ReturnType<typeof byState>>();
-  const ofStates = (states: readonly PaymentState[]) => {
-    const known = texts.get(states.join()) ?? byState(states);
-    texts.set(states.join(), known);
-    return known;
-  };
   const find = async (call: Call<PaymentRow>): Promise<Payment | null> => (await all(call))[0] ?? null;
 
   return {
@@ -402,7 +396,7 @@ export function createLedgerStore(
     get: (id) => find(GET({ id })),
     findByHash: (hash, limit) => all(BY_HASH({ hash, limit })),
     findByIdentifier: (identifierHash) => find(BY_IDENTIFIER({ identifierHash })),
-    listByState: (states, limit, after = '') => all(ofStates(states)({ limit, after })),
+    listByState: (states, limit, after = '') => all(byState(states)({ limit, after })),
     listLeftBehind: (living, limit, after = '') => all(LEFT_BEHIND({ living, limit, after })),
     openBefore: async ({ network, contract, payer }, id, contracts = [contract]) =>
       (await first(db, OPEN_BEFORE({ network, contracts, payer, id })))?.sum ?? 0n,
