@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startCommand } from '../lib/build/start-command.ts';
 import { type Postgres, startPostgres } from '../lib/ledger/postgres.ts';
-import { median, type Subject, startSubject } from './lib.ts';
+import { median, type Subject, startBuilt } from './lib.ts';
 
 /** A tree whose service is measured. */
 export interface Checkout {
@@ -56,9 +55,7 @@ export async function startCheckout(
 ): Promise<Subject> {
   const built = spawnSync('npm', ['run', '-s', 'build'], { cwd: folder, stdio: 'inherit' });
   if (built.status !== 0) throw new Error(`${folder} cannot be built`);
-  const { variable, options, program } = startCommand();
-  const [name = '', value = ''] = variable.split('=');
-  return startSubject(join(folder, program), port, path, { [name]: value, ...env }, options);
+  return startBuilt(folder, port, path, env);
 }
 
 /** The median of the rounds' ratios, after to before. Both have one figure a round. */

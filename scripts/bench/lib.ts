@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { build } from '../lib/build/build.ts';
 import { startCommand } from '../lib/build/start-command.ts';
@@ -42,9 +43,14 @@ export async function startSubject(
 /** Starts the service as `npm start` does: built, and with the same variable of glibc and options of Node. */
 export async function startService(port: number, path: string, env: Record<string, string>): Promise<Subject> {
   await build(process.cwd());
+  return startBuilt('.', port, path, env);
+}
+
+/** The same for a checkout that is built. */
+export function startBuilt(folder: string, port: number, path: string, env: Record<string, string>): Promise<Subject> {
   const { variable, options, program } = startCommand();
   const [name = '', value = ''] = variable.split('=');
-  return startSubject(program, port, path, { [name]: value, ...env }, options);
+  return startSubject(join(folder, program), port, path, { [name]: value, ...env }, options);
 }
 
 async function stop(child: ChildProcess): Promise<void> {
