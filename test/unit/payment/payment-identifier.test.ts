@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { identifierConflict } from '../../../src/payment/known-payment.ts';
 import { hashIdentifier } from '../../../src/payment/protocols/x402/http.ts';
 
 const withId = (id: unknown) => ({ 'payment-identifier': { info: { required: false, id } } });
@@ -75,10 +74,4 @@ test('equal identifiers have equal hashes for every client, and different identi
   expect(hashIdentifier(withId(one))).not.toEqual(hashIdentifier(withId(two)));
   expect(hashIdentifier(withId(one))).not.toEqual(hashIdentifier(withId(one.toUpperCase())));
   expect(Buffer.from(hashIdentifier(withId(one)) ?? []).includes(one)).toBe(false);
-});
-
-test('a conflict is 409; it says that nothing was charged only of a payment that the ledger does not know', () => {
-  const conflict = { status: 409, code: 'payment_identifier_conflict' };
-  expect(identifierConflict(false)).toMatchObject({ ...conflict, charged: false });
-  expect(identifierConflict(true)).toMatchObject({ ...conflict, charged: 'unknown' });
 });
