@@ -1,0 +1,231 @@
+import { createHash, randomBytes } from 'node:crypto';
+import fastify from 'fastify';
+import { onTestFinished } from 'vitest';
+import { z } from 'zod';
+import { defineEndpoint, type EndpointSpec } from '../../../src/catalogue/endpoint.ts';
+import { parseParams } from '../../../src/catalogue/params.ts';
+import type { RailsConfig } from '../../../src/config/payment.ts';
+import { AppError, BadParameter } from '../../../src/errors.ts';
+import { createPricedTool } from '../../../src/mcp/priced-tool.ts';
+import type { Sold } from '../../../src/payment/call.ts';
+import { createUsdcCheckout, type Purchase } from '../../../src/payment/checkout.ts';
+import { createGate } from '../../../src/payment/gate.ts';
+import type { Offers } from '../../../src/payment/lightning/offers.ts';
+import { createLightningCheckout, createLightningTools } from '../../../src/payment/lightning/rail.ts';
+import type { Redeem } from '../../../src/payment/lightning/redeem.ts';
+import { MAINNET } from '../../../src/payment/lightning/terms.ts';
+import { AnswerGone } from '../../../src/payment/receipt.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import type { RailProbes } from '../../../src/payment/settling.ts';
+import * as surfaces from '../../../src/wiring/surfaces.ts';
+import { openRailBench } from '../lightning/rail-bench.ts';
+import { PLAIN_RAILS, TERMS } from '../service/terms.ts';
+import { asAppError, CLIENT, createCaller, PARAMS, PATHS, type Request, type Way } from './checkout-calls.ts';
+
+// One priced endpoint, sold four ways: by the real gate and the real tool, in USDC and over Lightning. The rail in USDC
+// takes any payment. That of Lightning is real, over a stand-in of a node. What they do with a payment can be replaced.
+
+export const TOOL = 'paid_test_sold';
+export const ORIGIN = TERMS.publicOrigin;
+/** The entry of the plain rail, at the usual price. */
+export const PLAIN = {
+  scheme: 'exact',
+  network: TERMS.network,
+  amount: '16000',
+  asset: TERMS.usdc,
+  payTo: TERMS.payTo,
+  // Seven days and a hundred seconds.
+  maxTimeoutSeconds: 604_900,
+  extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009', decimals: 6 },
+};
+/** An invoice's entry, at the usual price and 64,000 dollars a bitcoin. */
+export const IN_BITCOIN = { scheme: 'exact', network: MAINNET.id, amount: '25000', asset: 'BTC' };
+export const PAYMENTS = {
+  usdc: { x402Version: 2, accepted: PLAIN, payload: { signature: '0x' } },
+  lightning: { x402Version: 2, accepted: IN_BITCOIN, payload: { preimage: '00' } },
+};
+/** Payments without their payload. */
+export const UNREADABLE = {
+  usdc: { x402Version: 2, accepted: PLAIN },
+  lightning: { x402Version: 2, accepted: IN_BITCOIN },
+};
+/** Channels beside the plain rail. */
+export const CHANNELS: RailsConfig = {
+  ...PLAIN_RAILS,
+  channels: { authorizerKey: `0x${'11'.repeat(32)}`, withdrawDelaySeconds: 604_800, minDeposit: 1_000_000n } as never,
+};
+
+type Spec = EndpointSpec<z.ZodObject<{ a: z.ZodString; b: z.ZodString }>, z.ZodObject<{ text: z.ZodString }>, null>;
+
+interface Choices {
+  readonly endpoint?: Partial<Spec>;
+  readonly rails?: RailsConfig;
+  readonly isPlayMoney?: boolean;
+}
+
+/** What a rail was given to sell. */
+interface Sale {
+  readonly money: Way['money'];
+  readonly params: unknown;
+  readonly client: string;
+  readonly identity: string | null;
+  readonly payload: unknown;
+  readonly signal: AbortSignal;
+}
+
+/** Closed when the test has ended. */
+export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPlayMoney = false }: Choices = {}) {
+  const bench = await openRailBench();
+  const { clock, node, quota, handler } = bench;
+  const endpoint = soldEndpoint(more, handler.runs);
+  const chain = { name: 'Arc', isPlayMoney };
+  const sales: Sale[] = [];
+  /** Offers over Lightning that were asked for. `isKept`: it may be given to its client again. */
+  const offered: { readonly client: string; readonly params: unknown; readonly isKept: boolean }[] = [];
+  /** In order: an answer leaves, its delivery is noted, and what was logged. */
+  const events: string[] = [];
+  const state = { probes: {} as RailProbes, noting: async () => {}, sell: null as null | (() => Promise<never>) };
+
+  async function sell(sale: Sale, usual: () => Promise<Sold>): Promise<Sold> {
+    sales.push(sale);
+    const { onSent, ...sold } = await (state.sell ?? usual)();
+    const note = async () => {
+      events.push('noted');
+      await state.noting();
+      await onSent?.();
+    };
+    return onSent ? { ...sold, onSent: note } : sold;
+  }
+
+  const network = { ...chain, caip2: TERMS.network, usdc: TERMS.usdc } as never;
+  const config = { network, seller: TERMS.payTo, publicOrigin: ORIGIN, rails };
+  const offerOf = surfaces.offersUnder(config, { probes: () => state.probes });
+  const purchase: Purchase<null> = (of, { amount }, { credential: { payload }, query, ...by }) => {
+    const sale = { money: 'usdc', params: parseParams(of, query), payload, ...by } as const;
+    return sell(sale, async () => ({
+      body: Buffer.from(JSON.stringify(await of.run(sale.params, null, by.signal))),
+      receipt: { success: true, payer: '0x01', transaction: '0x02', network: TERMS.network, amount },
+      at: 1,
+      onSent: async () => {},
+    }));
+  };
+  const redeem: Redeem<null> = (order, credential) => {
+    const { params, client, identity, signal } = order;
+    const sale = { money: 'lightning', params, client, identity, signal, payload: credential.payload } as const;
+    return sell(sale, () => bench.redeemed(order, credential));
+  };
+  const offers: Offers<null> = (order, mayReuse) => {
+    offered.push({ client: order.client, params: order.params, isKept: order.identity !== null });
+    return bench.offers(order, mayReuse);
+  };
+  const common = { sources: null, publicOrigin: ORIGIN, chain, words: surfaces.wordsOfRefusal };
+  const inUsdc = { offerOf, purchase };
+  const inBitcoin = { offers, redeem, network: MAINNET.id };
+  const protocol = surfaces.lightningProtocol({ current: randomBytes(32), previous: null }, 'data.example', clock);
+  const usdc = createUsdcCheckout(endpoint, { ...common, purchase, offer: () => offerOf(endpoint as never) });
+  const lightning = createLightningCheckout(endpoint, { ...common, ...inBitcoin, protocol });
+  const log = { error: (_: object, message: string) => void events.push(message) };
+  const gate = createGate<null>({ checkoutOf: () => usdc as never, protocol: surfaces.usdcProtocol, log });
+  const lightningGate = createGate<null>({ checkoutOf: () => lightning as never, protocol, log });
+  const ofTool = { protocol: surfaces.toolProtocol, lightning: createLightningTools(inBitcoin) };
+  const tool = createPricedTool(endpoint, { ...common, ...inUsdc, ...ofTool });
+  const readTarget = (target: string) => {
+    const by = { client: () => CLIENT, identity: () => CLIENT, signal: () => new AbortController().signal };
+    return lightning.read({ method: 'GET', target, query: PARAMS, hasBody: false, ...by });
+  };
+
+  const app = fastify();
+  app.setErrorHandler((error, _request, reply) => {
+    const { status, code, message: detail, charged } = asAppError(error);
+    return reply.code(status).send({ code, detail, charged });
+  });
+  app.addHook('onSend', async () => void events.push('answered'));
+  app.route({ method: ['GET', 'HEAD'], url: PATHS.usdc, ...gate.guard(endpoint) });
+  app.route({ method: ['GET', 'POST'], url: PATHS.lightning, ...lightningGate.guard(endpoint) });
+  await app.ready();
+  onTestFinished(async () => {
+    await app.close();
+    await bench.close();
+  });
+  const { call, begin } = createCaller(app, tool, events);
+  const doing = (error: Error) => {
+    state.sell = () => Promise.reject(error);
+  };
+
+  return {
+    endpoint,
+    app,
+    gate,
+    tool,
+    sales,
+    offered,
+    events,
+    runs: handler.runs,
+    /** The texts of the invoices that the node has made. */
+    invoices: () => node.invoices.map(({ text }) => text),
+    call,
+    /** Asks for the price, and pays for it. An offer from before is too old by then. */
+    buy: async (way: Way, request: Request = {}) => {
+      await clock.advance(60_000);
+      const preimage = randomBytes(32);
+      const paymentHash = createHash('sha256').update(preimage).digest();
+      node.twist = { paymentHash };
+      const { accepts: [accepted] = [] } = await call(way, request);
+      node.twist = {};
+      if (way.money === 'usdc') return { ...PAYMENTS.usdc, accepted };
+      node.pay(paymentHash);
+      return { x402Version: 2, accepted, payload: { preimage: preimage.toString('hex') } };
+    },
+    /** Presents a payment, and leaves while it is sold. Returns why the rail was told to stop. */
+    leave: async (way: Way): Promise<unknown> => {
+      const [started, told] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
+      state.sell = () => {
+        const signal = sales.at(-1)?.signal;
+        signal?.addEventListener('abort', () => told.resolve(signal.reason), { once: true });
+        started.resolve();
+        return told.promise.then((reason) => Promise.reject(reason));
+      };
+      const leave = await begin(way, { payment: PAYMENTS[way.money] });
+      await started.promise;
+      leave();
+      return told.promise;
+    },
+    /** Reads a request target over Lightning that no HTTP library sends here. Throws BadParameter. */
+    readTarget,
+    refuses: (...refusal: ConstructorParameters<typeof PaymentRefused>) => doing(new PaymentRefused(...refusal)),
+    answerIsGone: (receipt: AnswerGone['receipt']) => doing(new AnswerGone(receipt)),
+    fails: doing,
+    cannotNoteDeliveries: () => {
+      state.noting = () => Promise.reject(new Error('disk'));
+    },
+    /** From now on no invoice can be made, because a reply could not be kept. */
+    fillReplyStore: () => quota.set({ all: 2_000_000, offered: 0 }),
+    /** What a probe has found of the channels' contract; null while nobody has looked. */
+    channelsFound: (ok: boolean | null) => {
+      state.probes = ok === null ? {} : { channels: { ok, detail: '' } };
+    },
+  };
+}
+
+function soldEndpoint(more: Partial<Spec> = {}, runs: string[]) {
+  return defineEndpoint<Spec['params'], Spec['result'], null>({
+    path: '/test/sold',
+    access: 'paid',
+    priceUsd: '0.016',
+    label: 'Sold',
+    summary: 'Tells a thing.',
+    freeSummary: '/v1/test/free',
+    params: z.object({ a: z.string(), b: z.string() }),
+    result: z.object({ text: z.string() }),
+    example: { params: { a: 'x', b: 'y' }, result: { text: 'x' } },
+    checkParams: ({ b }) => {
+      if (b === 'unwatched') throw new BadParameter([{ path: 'b', message: 'is not sold' }]);
+      if (b === 'away') throw new AppError(503, 'away', 'cannot be judged now');
+    },
+    run: async ({ a }) => {
+      runs.push(a);
+      return { text: `answer to ${a}` };
+    },
+    ...more,
+  });
+}
