@@ -25,6 +25,9 @@ export const GATEWAY_FAULTS = [
 
 export type GatewayFault = (typeof GATEWAY_FAULTS)[number];
 
+/** What the test says in the place of the service. */
+type Script = (asked: Asked) => Answered;
+
 interface Transfer {
   id: string;
   status: 'received' | 'batched' | 'confirmed' | 'completed' | 'failed';
@@ -54,6 +57,7 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
   const transfers = new Map<string, Transfer>();
   const checkSignature = createGatewaySignatureCheck(chainId, wallet);
   const met = new Set<string>();
+  const scripts = new Map<string, Script>();
   let fault: GatewayFault | null = null;
   const { passed, hold } = createHold();
 
@@ -180,7 +184,10 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
     },
   };
 
-  const server = await startStandIn(async ({ method, path, query, body }) => {
+  const server = await startStandIn(async (asked) => {
+    const { method, path, query, body } = asked;
+    const script = scripts.get(path);
+    if (script) return script(asked);
     const id = /^\/v1\/x402\/transfers\/([^/]+)$/.exec(path)?.[1];
     if (id !== undefined) return transfers.has(id) ? { json: transfers.get(id) } : { status: 404, json: {} };
     switch (`${method} ${path}`) {
@@ -238,6 +245,11 @@ export async function startGatewayStandIn(chainId: number, wallet: `0x${string}`
     },
     /** Holds every settlement. */
     hold,
+    /** Answers all requests for a path in the service's place; null ends that. */
+    script: (path: string, answer: Script | null) => {
+      if (answer) scripts.set(path, answer);
+      else scripts.delete(path);
+    },
     /** Sets the fault of the first request for each payment; null removes it. */
     fault: (next: GatewayFault | null) => {
       fault = next;
