@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createLookup } from '../../../src/payment/receipt.ts';
-import { transactionText } from '../../../src/payment/settler.ts';
+import { transactionText, transferIdBytes } from '../../../src/payment/settler.ts';
 import { openSqliteStores } from '../../../src/store/open.ts';
 import type { LedgerStores } from '../../../src/store/ports/stores.ts';
 import { hash32, reservation } from '../../support/ledger/ledger-rows.ts';
@@ -67,6 +67,14 @@ test('a Gateway transfer is found by its id, and by its batch too once the batch
   for (const by of [id, hex(batch), hex(hash32('gateway'))])
     expect((await lookup(by)).payments).toMatchObject(reported);
   expect(asked).toEqual(Array(4).fill('gateway'));
+});
+
+test('a payment is shown by a transaction’s hash or a transfer’s id, and by neither before the Gateway has made one', () => {
+  expect(transactionText(Buffer.alloc(32, 1))).toBe(`0x${'01'.repeat(32)}`);
+  const id = '0b7c4b0c-1f4e-4c5e-9d53-0d1c2b3a4f5e';
+  expect(transactionText(transferIdBytes(id.toUpperCase()))).toBe(id);
+  expect([transactionText(null), transactionText(Uint8Array.of(0))]).toEqual([null, null]);
+  expect(transferIdBytes(`${id}0`)).toBeNull();
 });
 
 test('an identifier that the ledger does not know, or that identifies no payment, is not found', async () => {
