@@ -4,10 +4,13 @@ import { createScheme } from '../../../src/payment/channels/scheme.ts';
 import type { ChannelConfig } from '../../../src/store/ports/channel-state.ts';
 import { USDC } from '../usdc/payments.ts';
 
+/** The key that signs claims and refunds for the receiver, in tests of what needs no chain. */
+export const AUTHORIZER_KEY = Buffer.alloc(32, 0xa1);
+
 /** A channel's terms for tests of what needs no chain. */
 export const CHANNEL_TERMS = {
   receiver: Buffer.alloc(20, 0x5e),
-  receiverAuthorizer: Buffer.alloc(20, 0xa1),
+  receiverAuthorizer: hexToBytes(addressOf(AUTHORIZER_KEY)),
   token: hexToBytes(USDC),
   withdrawDelay: 86_400,
 };

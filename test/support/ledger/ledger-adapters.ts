@@ -52,7 +52,7 @@ export const adapters: readonly Adapter[] = [
   { name: 'postgres', missing, open: openPostgres },
 ];
 /** The third driver, which says what SQLite's does and has no file. */
-const memory: Adapter = { name: 'sqlite', missing: null, open: openMemoryStores };
+export const memory: Adapter = { name: 'sqlite', missing: null, open: openMemoryStores };
 
 /** Runs tests for PostgreSQL alone. */
 export function describePostgres(title: string, suite: () => void): void {

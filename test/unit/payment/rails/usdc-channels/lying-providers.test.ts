@@ -1,10 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
-import { channelOf, scheme } from '../../../../support/channels/channel-payment.ts';
+import { openChannelSale, PRICE } from '../../../../support/channels/channel-sale.ts';
 import { openLyingWorld } from '../../../../support/channels/lying-world.ts';
-import { openVoucherSeller, orderOf, PRICE, presentVoucher } from '../../../../support/channels/voucher-seller.ts';
-import { newKey } from '../../../../support/usdc/payments.ts';
 
 // One RPC provider that lies about channels. Providers, ledger, claims and watch are real; the contract is a stand-in
 // behind each provider.
@@ -27,12 +24,9 @@ afterEach(() => world.close());
  * it.
  */
 function deposited() {
-  const { privateKey } = newKey();
-  const config = channelOf(privateKey);
-  const id = scheme.channelId(config);
-  world.bed.contract.put(id, { balance: DEPOSIT });
-  world.lie.put(id, { balance: LIE });
-  return { id, hex: bytesToHex(id), config, privateKey };
+  const channel = world.bed.fund(DEPOSIT);
+  world.lie.put(channel.id, { balance: LIE });
+  return channel;
 }
 
 /** The same, known to the ledger and charged. */
@@ -45,12 +39,11 @@ async function charged(sum: bigint) {
 
 /** How many calls the channel buys. */
 async function callsOf(channel: ReturnType<typeof deposited>): Promise<number> {
-  const sell = openVoucherSeller(world.bed, { lastHead: world.chain.agreed.lastHead });
+  const { ask, voucher } = await openChannelSale({ over: world });
   for (let calls = 0; ; calls++) {
     await world.bed.clock.advance(3000);
-    const max = BigInt(calls + 1) * PRICE;
-    const sold = await presentVoucher(sell, channel, max, orderOf(`call ${calls}`)).catch(() => null);
-    if (!sold || calls === 5) return calls;
+    const sold = await ask({ tag: `call ${calls}` }, voucher(BigInt(calls + 1) * PRICE, { of: channel }));
+    if (!sold.startsWith('answer') || calls === 5) return calls;
   }
 }
 
@@ -146,9 +139,12 @@ describe.each(THREE)('one liar of three, as %s, %s, %s', (...places) => {
 describe.each(TWO)('one liar of two, as %s, %s', (...places) => {
   test('sells nothing: 503 and when to ask again, and nothing is charged', async () => {
     world = await openLyingWorld(places);
-    const sell = openVoucherSeller(world.bed);
-    const selling = presentVoucher(sell, deposited(), PRICE, orderOf());
-    await expect(selling).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable', retryAfterSeconds: 5 });
+    const { sell, voucher } = await openChannelSale({ over: world });
+    await expect(sell({}, voucher(PRICE, { of: deposited() }))).rejects.toMatchObject({
+      status: 503,
+      code: 'settlement_unavailable',
+      retryAfterSeconds: 5,
+    });
   });
 
   test('sells nothing on a state of an older release', async () => {
@@ -156,8 +152,11 @@ describe.each(TWO)('one liar of two, as %s, %s', (...places) => {
     const channel = await world.bed.open(DEPOSIT);
     world.lie.put(channel.id, { balance: LIE });
     await poison(1000);
-    const selling = presentVoucher(openVoucherSeller(world.bed), channel, PRICE, orderOf());
-    await expect(selling).rejects.toMatchObject({ status: 503, retryAfterSeconds: 5 });
+    const { sell, voucher } = await openChannelSale({ over: world });
+    await expect(sell({}, voucher(PRICE, { of: channel }))).rejects.toMatchObject({
+      status: 503,
+      retryAfterSeconds: 5,
+    });
     expect((await world.bed.noted(channel.id)).charged).toBe(0n);
   });
 
@@ -434,10 +433,11 @@ test('a claim that the contract refuses stops the sales on its channel and raise
   world.bed.contract.refusedRows.add(channel.hex);
   expect(await world.claims.run(true, signal)).toMatchObject({ setAside: 1 });
   expect(world.bed.messages()).toEqual([expect.stringMatching(/^error: ALERT: the contract refuses a claim/)]);
-  const present = () => presentVoucher(openVoucherSeller(world.bed), channel, DEPOSIT, orderOf('second'));
-  await expect(present()).rejects.toMatchObject({ status: 503, code: 'settlement_unavailable', charged: false });
+  const { ask, voucher } = await openChannelSale({ over: world });
+  const present = () => ask({}, voucher(DEPOSIT, { of: channel }));
+  expect(await present()).toBe('503 settlement_unavailable, charged: false');
   world.bed.contract.refusedRows.clear();
   await world.bed.clock.advance(60_000);
   await world.claims.run(true, signal);
-  expect(Buffer.from((await present()).body).toString()).toBe('answer');
+  expect(await present()).toBe('answer 1');
 });
