@@ -1,21 +1,19 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import type { Query } from '../catalogue/params.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
 import { MSAT_PER_SAT } from '../lib/units.ts';
 import { own } from '../lib/untrusted.ts';
-import type { QuotedTools, Sold, ToolOrder } from '../payment/call.ts';
-import type { Offer, Purchase } from '../payment/checkout.ts';
+import type { Ask } from '../payment/call.ts';
+import type { Checkout } from '../payment/checkout.ts';
 import type { ToolProtocol } from '../payment/protocol.ts';
-import { corrected, NOT_OFFERED, PaymentRefused, type RefusalWords } from '../payment/refusal.ts';
+import { NOT_OFFERED, PaymentRefused, type RefusalWords } from '../payment/refusal.ts';
 import { inputSchema, listPriced, outputSchema } from './listing.ts';
 import { answered, mustPay, readArguments } from './results.ts';
 import {
   askedRail,
   isSoldAt,
   PAYMENT,
-  paidRail,
   type Rail,
   railsOf,
   type Tool,
@@ -24,73 +22,73 @@ import {
   toolUrl,
 } from './tool.ts';
 
-// A tool of a priced entry. The arguments are parsed before a call is paid or an offer is made. With a payment, the
-// call goes the route's way, over the same ledger. A refused payment gets the reason and a new offer.
+// A tool of a priced entry: the routes' checkouts, written as MCP results. The arguments are parsed before a call is
+// paid or an offer is made. A refused payment gets the reason and a new offer.
+
+type Accepts = readonly PaymentRequirements[];
 
 export interface Checkouts<S> {
   readonly chain: NamedChain;
+  /** Where the tools sell in USDC. */
+  readonly network: string;
   readonly publicOrigin: string;
   readonly sources: S;
   readonly protocol: ToolProtocol;
-  /** In USDC. */
-  offerOf(endpoint: Endpoint<never>): Offer;
-  purchase: Purchase<S>;
-  readonly lightning: QuotedTools<S>;
+  /** Whether a payment's terms are of the Lightning rail; else they are of one in USDC. */
+  isLightning(accepted: Readonly<Record<string, unknown>>): boolean;
+  checkoutOf(endpoint: Endpoint<S>, rail: Rail): Checkout<unknown, Accepts>;
   readonly words: RefusalWords;
 }
 
-interface Order {
-  readonly call: ToolCall;
-  readonly query: Query;
-  readonly params: unknown;
-}
-
-export function createPricedTool<S>(endpoint: Endpoint<S>, checkouts: Checkouts<S>): Tool {
-  const { chain, publicOrigin, sources, protocol, purchase, lightning } = checkouts;
+export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): Tool {
+  const { chain, publicOrigin, sources, protocol } = deps;
   const rails = railsOf(endpoint);
-  const offerNow = (): Offer | null => (rails.includes('usdc') ? checkouts.offerOf(endpoint) : null);
-  const network = offerNow()?.requirement.network ?? '';
+  const checkouts = new Map(rails.map((rail) => [rail, deps.checkoutOf(endpoint, rail)]));
   const name = toolName(endpoint);
-  const unpaid = createUnpaid(endpoint, checkouts, name);
-  const bind = (order: Order) => lightning.bind(toolOrder(endpoint, publicOrigin, order));
+  const unpaid = createUnpaid(endpoint, deps, name);
 
-  /** The rail that was asked for, then USDC, because offering USDC costs nothing. */
-  async function offered(order: Order, rail: Rail): Promise<PaymentRequirements[]> {
-    const invoice = rail === 'lightning' ? [(await lightning.quote(bind(order))).requirement] : [];
-    return [...invoice, ...(offerNow()?.accepts ?? [])];
+  /** By the rail that was asked for, then in USDC, because offering USDC costs nothing. */
+  async function offered(rail: Rail, demand: (checkout: Checkout<unknown, Accepts>) => Promise<Accepts> | Accepts) {
+    const usdc = checkouts.get('usdc');
+    const asked = rail === 'usdc' ? undefined : checkouts.get(rail);
+    return [...(asked ? await demand(asked) : []), ...(usdc ? await demand(usdc) : [])];
   }
 
-  async function sellForUsdc({ call, query }: Order, payment: unknown): Promise<CallToolResult> {
-    const offer = offerNow();
-    if (!offer) throw new PaymentRefused(NOT_OFFERED);
-    const { client, identity, signal } = call;
-    const presentation = { credential: protocol.read(payment), query, client, identity, signal };
-    return handOut(call, await purchase(endpoint, offer.requirement, presentation));
+  async function refused(ask: Ask, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
+    const again = async (checkout: Checkout<unknown, Accepts>): Promise<Accepts> =>
+      checkout.demandAgain(checkout.read(ask), refusal, false);
+    const accepts = await offered(rail, again).catch(() => offered('usdc', again));
+    return unpaid(accepts, refusal, checkouts.get(rail)?.refusalReceipt(refusal) ?? null);
   }
 
-  async function sellForSats(order: Order, payment: unknown): Promise<CallToolResult> {
-    if (!rails.includes('lightning')) throw new PaymentRefused(NOT_OFFERED);
-    return handOut(order.call, await lightning.sell(bind(order), protocol.read(payment)));
+  async function sell(ask: Ask, call: ToolCall, rail: Rail, payment: unknown): Promise<CallToolResult> {
+    const checkout = checkouts.get(rail);
+    if (!checkout) throw new PaymentRefused(NOT_OFFERED);
+    const read = checkout.read(ask);
+    const { body, receipt, onSent } = await checkout.sell(read, protocol.read(payment));
+    if (onSent) call.onSent(onSent);
+    return answered(body, receipt);
   }
 
-  async function refused(order: Order, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
-    const offers = await offered(order, rail).catch(() => [...(offerNow()?.accepts ?? [])]);
-    const accepts = refusal.correction ? corrected(offers, refusal.correction) : offers;
-    const receipt = rail === 'lightning' ? lightning.refusalReceipt(refusal) : refusal.settlement;
-    return unpaid(accepts, refusal, receipt);
+  function railPaidBy(payment: unknown): Rail {
+    return deps.isLightning({ network: own(own(payment, 'accepted'), 'network') }) ? 'lightning' : 'usdc';
   }
 
   async function run(call: ToolCall): Promise<CallToolResult> {
-    const order = { call, ...readArguments(endpoint, call.arguments) };
-    endpoint.checkParams(order.params, sources);
+    const { query, params } = readArguments(endpoint, call.arguments);
+    endpoint.checkParams(params, sources);
+    const ask = askOf(call, query, { tool: name, publicOrigin });
     const payment = own(call.meta, PAYMENT);
-    if (payment === undefined) return unpaid(await offered(order, askedRail(call.meta, rails, call.address.rail)));
-    const rail = paidRail(payment);
+    if (payment === undefined) {
+      const asked = askedRail(call.meta, rails, call.address.rail);
+      return unpaid(await offered(asked, (checkout) => checkout.demand(checkout.read(ask))));
+    }
+    const rail = railPaidBy(payment);
     try {
-      return await (rail === 'lightning' ? sellForSats(order, payment) : sellForUsdc(order, payment));
+      return await sell(ask, call, rail, payment);
     } catch (error) {
       if (!(error instanceof PaymentRefused)) throw error;
-      return refused(order, rails.includes(rail) ? rail : (rails[0] ?? rail), error);
+      return refused(ask, rails.includes(rail) ? rail : (rails[0] ?? rail), error);
     }
   }
 
@@ -98,17 +96,24 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, checkouts: Checkouts<
     name,
     group: 'priced',
     listedAt: (address) =>
-      isSoldAt(address.rail, rails) ? listPriced(endpoint, { rails, chain, network }, address) : null,
+      isSoldAt(address.rail, rails) ? listPriced(endpoint, { rails, chain, network: deps.network }, address) : null,
     outputSchema: () => outputSchema(endpoint.result, true),
     run,
   };
 }
 
-function toolOrder<S>(endpoint: Endpoint<S>, publicOrigin: string, { call, params }: Order): ToolOrder<S> {
-  const { address, arguments: given, meta, client, signal } = call;
-  const name = toolName(endpoint);
-  const server = `${publicOrigin}${address.path}`;
-  return { endpoint, params, server, name, url: toolUrl(name), arguments: given, meta, client, signal };
+function askOf(
+  { address, arguments: given, meta, client, identity, signal }: ToolCall,
+  query: Ask['query'],
+  { tool, publicOrigin }: { tool: string; publicOrigin: string },
+): Ask {
+  return {
+    target: { kind: 'mcp', server: `${publicOrigin}${address.path}`, tool, arguments: given, meta },
+    query,
+    client: () => client,
+    identity: () => identity,
+    signal: () => signal,
+  };
 }
 
 /** The result of a call that is not paid for. The object has the reason of a refusal, the sentence has it in words. */
@@ -125,11 +130,6 @@ function createUnpaid<S>(endpoint: Endpoint<S>, { chain, protocol, words }: Chec
       demand(accepts, refusal?.reason),
       receipt,
     );
-}
-
-function handOut(call: ToolCall, { body, receipt, onSent }: Sold): CallToolResult {
-  if (onSent) call.onSent(onSent);
-  return answered(body, receipt);
 }
 
 interface Unpaid {

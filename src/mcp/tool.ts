@@ -83,8 +83,3 @@ export function askedRail(meta: unknown, rails: readonly Rail[], usual: Rail | n
 export function isSoldAt(rail: Rail | null, rails: readonly Rail[]): boolean {
   return rail === null || rails.includes(rail);
 }
-
-export function paidRail(payment: unknown): Rail {
-  const network = own(own(payment, 'accepted'), 'network');
-  return typeof network === 'string' && network.startsWith('lnbtc:') ? 'lightning' : 'usdc';
-}

@@ -2,7 +2,8 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
-import type { Ask, Checkout, Sold } from './call.ts';
+import type { Ask, Sold } from './call.ts';
+import type { Checkout } from './checkout.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { AnswerGone } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
@@ -12,7 +13,7 @@ import { clientGone } from './run-endpoint.ts';
 // endpoint past its checkout.
 
 interface GateOptions<S> {
-  checkoutOf(endpoint: Endpoint<S>): Checkout<unknown>;
+  checkoutOf(endpoint: Endpoint<S>): Checkout<unknown, Demand>;
   protocol: HttpProtocol;
   log: { error(detail: object, message: string): void };
 }
@@ -31,32 +32,32 @@ export function createGate<S>({ checkoutOf, protocol, log }: GateOptions<S>) {
 
     /** Synchronous where the demand is prepared, so that an unpaid request creates no promise. */
     function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
-      const order = checkout.read(askOf(request, reply));
+      const call = checkout.read(askOf(request, reply));
       // A request without a payment, and every HEAD, gets a 402 that says what to pay.
       const message = request.raw;
       if (request.method === 'HEAD' || !protocol.carries(message)) {
-        const demand = checkout.demand(order, protocol.unpaidReason(message));
+        const demand = checkout.demand(call, protocol.unpaidReason(message));
         return demand instanceof Promise ? demand.then((made) => send402(reply, made)) : send402(reply, demand);
       }
-      return sell(order, message, reply);
+      return sell(call, message, reply);
     }
 
-    async function sell(order: unknown, message: RequestMessage, reply: FastifyReply): Promise<void> {
+    async function sell(call: unknown, message: RequestMessage, reply: FastifyReply): Promise<void> {
       let credential: Credential | null = null;
       try {
         credential = protocol.read(message);
-        const sold = await checkout.sell(order, credential);
+        const sold = await checkout.sell(call, credential);
         noteDelivery(reply, sold, log);
-        send200(reply, sold.body, protocol.receipt({ receipt: sold.receipt, credential, at: sold.at }));
+        send200(reply, sold.body, protocol.receipt(sold.receipt, credential, sold.at));
       } catch (error) {
         // An answer that is gone has its receipt all the same.
         if (error instanceof AnswerGone && error.receipt) {
-          setFields(reply, protocol.receipt({ receipt: error.receipt, credential, at: null }));
+          setFields(reply, protocol.receipt(error.receipt, credential, null));
         }
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = checkout.refusalReceipt(error);
-        if (receipt) setFields(reply, protocol.receipt({ receipt, credential, at: null }));
-        send402(reply, await checkout.demandAgain(order, error, message));
+        if (receipt) setFields(reply, protocol.receipt(receipt, credential, null));
+        send402(reply, await checkout.demandAgain(call, error, protocol.needsOffer(message)));
       }
     }
 
@@ -111,11 +112,10 @@ function setFields(reply: FastifyReply, fields: Fields): void {
 function askOf(request: FastifyRequest, reply: FastifyReply): Ask {
   const { method, headers } = request;
   const length = headers['content-length'];
+  const hasBody = headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
   return {
-    method,
-    target: request.url,
+    target: { kind: 'http', method, url: request.url, hasBody },
     query: request.query as Ask['query'],
-    hasBody: headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0'),
     client: () => clientKey(request.ip),
     identity: () => identityOf(request),
     signal: () => closeSignal(reply),

@@ -39,10 +39,10 @@ export function withAuthSchemes(base: QuotedProtocol, authSchemes: readonly Auth
       return { ...demand, fields: [...demand.fields, ['www-authenticate', lines]] };
     },
     // A client of an auth scheme reads nothing else of a 402.
-    needsQuote: (message) => paymentLines(message, names).length > 0,
-    receipt: (paid) => {
-      const by = authSchemes.find(({ protocol }) => protocol === paid.credential?.protocol);
-      return [...base.receipt(paid), ...(by?.receipt(paid) ?? [])];
+    needsOffer: (message) => paymentLines(message, names).length > 0,
+    receipt: (receipt, credential, at) => {
+      const by = authSchemes.find(({ protocol }) => protocol === credential?.protocol);
+      return [...base.receipt(receipt, credential, at), ...(by?.receipt(receipt, credential, at) ?? [])];
     },
   };
 }

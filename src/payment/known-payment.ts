@@ -1,31 +1,43 @@
-import type { PaymentRequirements } from '@x402/core/types';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { setNewest } from '../lib/memory.ts';
 import type { Payment, PaymentKey } from '../store/ports/payments.ts';
-import type { Order } from './call.ts';
 import type { Ledger } from './ledger.ts';
-import type { Asker } from './rail.ts';
+import type { Sale, SignedPayment, SignedScheme } from './rail.ts';
 import { refusedSettlement } from './receipt.ts';
-import { chargedUnknown, PaymentRefused, settlementUnknown } from './refusal.ts';
+import { PaymentRefused, settlementUnknown } from './refusal.ts';
 import { createLookupSchedule } from './settle-rows.ts';
 import { ALREADY_USED, REVERTED } from './settler.ts';
 
 // Judges a presented payment by its row in the ledger: is it the row's payment, request and buyer; what is it refused
 // with; may it be used again? Only its first presenter gets its answer.
 
-/** Whether a row holds exactly this authorization. Rows older than the hash are compared by key and terms. */
-export function isSameAuthorization<S>(payment: Payment, order: Order<S>): boolean {
-  if (!isSameKey(payment, order.key)) return false;
-  if (payment.authorizationHash) return equal(payment.authorizationHash, order.authorizationHash);
-  const { value, to, validAfter, validBefore } = order.authorization;
-  const terms = payment.amount === value && payment.validAfter === validAfter && payment.validBefore === validBefore;
-  return terms && equal(payment.payTo, to);
+/** What shows that a client is the buyer of an earlier sale. */
+export interface Buyer {
+  readonly clientHash: Uint8Array;
+  readonly identifier: Sale['identifier'];
+  readonly credential: { readonly protocol: Payment['protocol'] };
 }
 
-export function isSameRequest(payment: Payment, order: Pick<Order<never>, 'requestHash'>): boolean {
-  return equal(payment.requestHash, order.requestHash);
+/** What a row is compared with: a payment, the request that it is presented for, and who presents it. */
+interface Presented extends Buyer {
+  readonly key: PaymentKey;
+  readonly requestHash: Uint8Array;
+  readonly payment: Pick<SignedPayment, 'authorization' | 'authorizationHash'>;
+}
+
+/** Whether a row holds exactly this authorization. Rows older than the hash are compared by key and terms. */
+export function isSameAuthorization(row: Payment, { key, payment }: Pick<Presented, 'key' | 'payment'>): boolean {
+  if (!isSameKey(row, key)) return false;
+  if (row.authorizationHash) return equal(row.authorizationHash, payment.authorizationHash);
+  const { value, to, validAfter, validBefore } = payment.authorization;
+  const terms = row.amount === value && row.validAfter === validAfter && row.validBefore === validBefore;
+  return terms && equal(row.payTo, to);
+}
+
+export function isSameRequest(row: Payment, { requestHash }: Pick<Presented, 'requestHash'>): boolean {
+  return equal(row.requestHash, requestHash);
 }
 
 /** Whether a row's transaction moved nothing, or none was sent. Its authorization is valid until it expires. */
@@ -37,13 +49,13 @@ export function isReverted({ state, reason }: Payment): boolean {
  * Whether an authorization that moved nothing may be used again. It may be public, so only its first presenter may, for
  * the same request. A row's identifier alone shows that presenter: others may share the address.
  */
-export function mayReuse<S>(known: Payment, order: Order<S>): boolean {
+export function mayReuse(known: Payment, sale: Presented): boolean {
   return (
     isReverted(known) &&
     known.authorizationHash !== null &&
-    isSameAuthorization(known, order) &&
-    isSameRequest(known, order) &&
-    (known.identifierHash ? isSameIdentifier(known, order) : isSameBuyer(known, order))
+    isSameAuthorization(known, sale) &&
+    isSameRequest(known, sale) &&
+    (known.identifierHash ? isSameIdentifier(known, sale) : isSameBuyer(known, sale))
   );
 }
 
@@ -56,25 +68,17 @@ export function mayHaveMoved(known: Payment | null): boolean {
  * Whether this is the first presenter, by identity or identifier; the chain shows neither. Clients may share an
  * identity, so it counts in the first protocol only: no other one may go round a challenge's id.
  */
-export function isSameBuyer(payment: Payment, order: Presented): boolean {
-  return isSameIdentifier(payment, order) || (isSameClient(payment, order) && isSameProtocol(payment, order));
-}
-
-interface Presented extends Pick<Order<never>, 'clientHash' | 'identifierHash'> {
-  readonly protocol: Payment['protocol'];
-}
-
-function isSameClient(payment: Payment, { clientHash }: Presented): boolean {
-  return equal(payment.clientHash, clientHash);
+export function isSameBuyer(row: Payment, buyer: Buyer): boolean {
+  return isSameIdentifier(row, buyer) || (equal(row.clientHash, buyer.clientHash) && isSameProtocol(row, buyer));
 }
 
 /** A row without a protocol was sold over the only one that there was. */
-function isSameProtocol(payment: Payment, { protocol }: Presented): boolean {
-  return payment.protocol === null || payment.protocol === protocol;
+function isSameProtocol(row: Payment, { credential }: Buyer): boolean {
+  return row.protocol === null || row.protocol === credential.protocol;
 }
 
-function isSameIdentifier(payment: Payment, order: Presented): boolean {
-  return Boolean(payment.identifierHash && order.identifierHash && equal(payment.identifierHash, order.identifierHash));
+function isSameIdentifier(row: Payment, { identifier }: Buyer): boolean {
+  return Boolean(row.identifierHash && identifier && equal(row.identifierHash, identifier.hash));
 }
 
 function isSameKey(a: PaymentKey, b: PaymentKey): boolean {
@@ -94,18 +98,18 @@ export function identifierConflict(mayHaveMoved: boolean): AppError {
 }
 
 /** 409: a payment that has paid is presented for a call with other terms. It still buys the call it was made for. */
-export function checkPaidFor<S>({ authorization }: Order<S>, requirement: PaymentRequirements): void {
+export function checkPaidFor({ payment, requirement }: Sale): void {
   // `accepted` is only the client's claim. What the client signed was checked when the payment was first taken.
-  if (authorization.value === BigInt(requirement.amount)) return;
+  if (payment.authorization.value === BigInt(requirement.amount)) return;
   const detail = 'this payment was taken for a call with other terms: present it for a call with the same price';
   throw new AppError(409, 'payment_of_other_terms', detail, { charged: 'unknown' });
 }
 
-/** Throws when another payment holds an order's identifier: 409, or 402 for a challenge's. `known`: the order's row. */
-export function refuseOtherHolder<S>(holder: Payment | null, order: Order<S>, known: Payment | null): void {
-  if (!holder || (isSameAuthorization(holder, order) && isSameRequest(holder, order))) return;
-  const own = isSameAuthorization(holder, order) ? holder : known;
-  throw order.isSingleUse ? new PaymentRefused(ALREADY_USED) : identifierConflict(mayHaveMoved(own));
+/** Throws when another payment holds a sale's identifier: 409, or 402 for a challenge's. `known`: the sale's row. */
+export function refuseOtherHolder(holder: Payment | null, sale: Presented, known: Payment | null): void {
+  if (!holder || (isSameAuthorization(holder, sale) && isSameRequest(holder, sale))) return;
+  const own = isSameAuthorization(holder, sale) ? holder : known;
+  throw sale.identifier?.isSingleUse ? new PaymentRefused(ALREADY_USED) : identifierConflict(mayHaveMoved(own));
 }
 
 /** 409 while the first presentation is being served, because that one may take the money at any moment. */
@@ -115,10 +119,11 @@ export function refuseInFlight(known: Payment): void {
   throw new AppError(409, 'payment_in_flight', detail, { charged: 'unknown', retryAfterSeconds: 1 });
 }
 
-/** 402: used up, or made for another request. It was paid, so an unread reason becomes `charged: "unknown"`. */
-export async function usedElsewhere<S>({ rail, payment }: Order<S>, known: Payment): Promise<PaymentRefused> {
-  const refused = await chargedUnknown(async () => rail.refuseUsed?.(payment, known));
-  return refused ?? new PaymentRefused(ALREADY_USED);
+/** 402: the payment has bought another request, or its answer was delivered as often as it may be. It was paid. */
+export class UsedElsewhere extends PaymentRefused {
+  constructor() {
+    super(ALREADY_USED);
+  }
 }
 
 /** Authorizations remembered as paid, about 1 MB. The oldest is forgotten, and looked up again when it is presented. */
@@ -130,7 +135,11 @@ interface ReuseOptions {
 }
 
 /** What the evidence says of a reverted authorization. `open`: it may be settled again. `paid`: another has sent it. */
-type Reuse = <S>(known: Payment, order: Order<S>, asker: Asker) => Promise<'open' | 'paid'>;
+export type Reuse = <P extends SignedPayment>(
+  scheme: SignedScheme<P>,
+  sale: Sale<P>,
+  known: Payment,
+) => Promise<'open' | 'paid'>;
 
 /**
  * What a reverted authorization may do now; a third party or its payer may have used it. Unused: it may buy again. It
@@ -141,21 +150,21 @@ export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
   const schedule = createLookupSchedule(clock);
   const paid = new Map<string, true>();
 
-  return async (known, { payment, authorizationHash, rail }, asker) => {
-    const id = bytesToHex(authorizationHash);
+  return async (scheme, sale, known) => {
+    const id = bytesToHex(sale.payment.authorizationHash);
     if (paid.has(id)) return 'paid';
     const mayLookUp = (): boolean => {
       const isDue = schedule.isDueForBuyer(id);
       if (isDue) schedule.note(id, false);
       return isDue;
     };
-    const verdict = await rail.review(payment, known, { asker, mayLookUp });
+    const verdict = await scheme.review(sale, known, mayLookUp);
     if (verdict.kind === 'open') return 'open';
     if (verdict.kind === 'unknown') throw settlementUnknown();
     schedule.note(id, true);
     if (verdict.kind === 'failed') {
       await ledger.ruleOut(known.id, verdict.reason);
-      throw refusedSettlement({ ...known, reason: verdict.reason }, rail);
+      throw refusedSettlement({ ...known, reason: verdict.reason });
     }
     setNewest(paid, id, true, MAX_PAID);
     return 'paid';

@@ -2,15 +2,7 @@ import { hash } from 'node:crypto';
 import { AppError } from '../errors.ts';
 import { type Clock, createIds } from '../lib/clock.ts';
 import { inTime } from '../lib/tasks.ts';
-import type { ChannelStore, VoucherSale } from '../store/ports/channels.ts';
-import type {
-  ChannelAfter,
-  LedgerStore,
-  NewPayment,
-  Payment,
-  PaymentKey,
-  PaymentState,
-} from '../store/ports/payments.ts';
+import type { LedgerStore, NewPayment, Payment, PaymentKey, PaymentState } from '../store/ports/payments.ts';
 import { replyStoreFull } from './refusal.ts';
 import { REVERTED } from './settler.ts';
 
@@ -33,8 +25,6 @@ const PAGE = 500;
 
 interface LedgerOptions {
   store: LedgerStore;
-  /** Absent where no voucher is sold. */
-  channels?: Pick<ChannelStore, 'charge'>;
   clock: Clock;
   /** Unique to this process. Recovery finds the rows of dead processes by it. */
   bootId: string;
@@ -62,6 +52,9 @@ interface StoredIntent {
   readonly calldata?: Uint8Array;
 }
 
+/** Stores a settled payment with its reply; null where it may not be. */
+type WritePaid = (row: Pick<NewPayment, 'id' | 'bootId' | 'reservedAt'>, keepUntil: number) => Promise<Payment | null>;
+
 export interface Ledger {
   readonly bootId: string;
   find(key: PaymentKey): Promise<Payment | null>;
@@ -79,8 +72,11 @@ export interface Ledger {
   ): Promise<string | null>;
   /** The payer's open payments before this one, in USDC base units; by default those of the key's own contract. */
   openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
-  /** Also keeps the reply. Null when the voucher no longer fits or is charged. Throws Unavailable (store full). */
-  charge(sale: Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'>, body: Uint8Array): Promise<Payment | null>;
+  /**
+   * Takes space for the reply of a payment that needs no settlement, which `write` stores as settled beside it until
+   * `keepUntil` (Unix ms). Null as `write` says it: nothing was stored. Throws Unavailable (store full).
+   */
+  keepPaid(body: Uint8Array, write: WritePaid): Promise<Payment | null>;
   /** Releases a reservation, so that the authorization may buy again. False once it is being settled. */
   release(id: string): Promise<boolean>;
   /** Also releases a row whose intent only the caller may have stored. False: a transaction is noted, or it is gone. */
@@ -124,7 +120,7 @@ export interface Ledger {
 }
 
 export function createLedger(options: LedgerOptions): Ledger {
-  const { store, channels, clock, bootId, storeBytes, sharedBy = () => 1 } = options;
+  const { store, clock, bootId, storeBytes, sharedBy = () => 1 } = options;
   const { keepSeconds, maxDeliveries, maxOpen, onMove = () => {} } = options;
   const keepMs = keepSeconds * 1000;
   const nextId = createIds(clock);
@@ -169,13 +165,12 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     release: async (id) => report(id, 'released', await store.release(id, ['reserved'])),
     abandon: async (id) => report(id, 'released', await store.release(id, ['reserved', 'settling'])),
-    charge: async (sale, body) => {
-      if (!channels) throw new Error('no store of channels was given');
+    keepPaid: async (body, write) => {
       if (replyBytes + body.length > mostBytes) throw replyStoreFull();
       const now = clock.nowMs();
       replyBytes += body.length;
-      const row = { ...sale, id: nextId(), bootId, reservedAt: now };
-      const sold = chargedSale(row, await channels.charge(row, body, now + Math.max(UNDELIVERED_MS, keepMs)));
+      const row = { id: nextId(), bootId, reservedAt: now };
+      const sold = await write(row, now + Math.max(UNDELIVERED_MS, keepMs));
       if (sold) onMove(sold.id, 'settled', sold);
       else replyBytes -= body.length;
       return sold;
@@ -268,45 +263,6 @@ export function hashClient(nonce: Uint8Array, client: string): Uint8Array {
 export function hashRequest(endpointPath: string, params: unknown): Uint8Array {
   const sorted = Object.entries(params as Record<string, unknown>).sort(([a], [b]) => (a < b ? -1 : 1));
   return hash('sha256', JSON.stringify([endpointPath, sorted]), 'buffer');
-}
-
-/** The row of a voucher's sale; null where it was not charged. A read would cost a tenth of the sale's ledger time. */
-export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Payment | null {
-  if (!after) return null;
-  const { id, network, contract, payer, nonce, bootId, amount, payTo, validAfter, validBefore } = sale;
-  const { authorizationHash, requestHash, price, clientHash, identifierHash, reservedAt, channel, protocol } = sale;
-  return {
-    id,
-    network,
-    contract,
-    payer,
-    nonce,
-    state: 'settled',
-    bootId,
-    amount,
-    payTo,
-    validAfter,
-    validBefore,
-    signature: null,
-    authorizationHash,
-    requestHash,
-    price,
-    charged: price,
-    payerHasCode: null,
-    clientHash,
-    identifierHash,
-    checkedBlock: null,
-    transaction: null,
-    block: null,
-    reason: null,
-    reservedAt,
-    endedAt: reservedAt,
-    deliveries: 0,
-    deliveredAt: null,
-    calldata: null,
-    protocol,
-    channel: { channelId: channel.channelId, max: channel.max, after },
-  };
 }
 
 /** In milliseconds. A busy ledger answers a read sooner; buyers' HTTP clients time out a few seconds later. */

@@ -10,7 +10,9 @@ import {
   openClientWindows,
   type ReadableWindows,
 } from '../lib/limits/windows.ts';
+import type { Sold } from './call.ts';
 import { createReadSoon, type Ledger } from './ledger.ts';
+import type { Asker, UsdcCall } from './rail.ts';
 import { PaymentRefused } from './refusal.ts';
 
 // Bounds what payers and clients without money at stake can cause: uncharged failures by minute, settlements that moved
@@ -97,6 +99,20 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
       return isFull ? Math.max(1, seconds) : seconds;
     },
   };
+}
+
+/** The client of a call, as the reads that cost requests see it. */
+export function askerOf(failures: Failures, { client, signal }: Pick<UsdcCall, 'client' | 'signal'>): Asker {
+  return { client, signal, hasFailed: failures.hasFailed(client) };
+}
+
+/** Throws TooMany while the payer or the client must wait. */
+export function checkFailures(failures: Failures, payer: string, client: string): void {
+  refuseFailure(failures.refusal(payer, client));
+}
+
+export function refuseFailure(refusal: FailureRefusal | null): void {
+  if (refusal) throw new TooMany(refusal.code, refusal.detail, refusal.retryAfterSeconds);
 }
 
 const MOVED_NOTHING = 'too many of this payer’s settlements moved nothing today';
@@ -229,4 +245,29 @@ export function isBuyersDoing(error: unknown, isVerified: boolean): boolean {
   // A buyer that knows an old state of its channel gets the new one, and has done nothing wrong.
   if (error instanceof PaymentRefused) return isVerified || !error.correction?.isForgiven;
   return isVerified && !(error instanceof Unavailable);
+}
+
+/**
+ * Sells for a proof that is no authorization, and counts its failures. `signer`: who signed it, in hex. Until the
+ * endpoint runs, any client could have named this signer.
+ */
+export async function counted(
+  failures: Failures,
+  signer: string,
+  call: UsdcCall,
+  sell: (call: UsdcCall) => Promise<Sold>,
+): Promise<Sold> {
+  let hasRun = false;
+  const run: UsdcCall['run'] = (what, signal) => {
+    hasRun = true;
+    return call.run(what, signal);
+  };
+  try {
+    return await sell({ ...call, run });
+  } catch (error) {
+    if (!isBuyersDoing(error, hasRun)) throw error;
+    if (hasRun) failures.note(signer, call.client);
+    else failures.noteUnproven(call.client);
+    throw error;
+  }
 }

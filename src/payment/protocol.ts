@@ -15,6 +15,14 @@ export type ProtocolName = 'x402' | 'l402' | 'mpp';
 
 export type Accepted = Readonly<Record<string, unknown>>;
 
+/** What only the buyer knows of a payment that others may copy: x402's `payment-identifier`, or a challenge's id. */
+export interface Identifier {
+  /** SHA-256, not salted: it must find its row with any payload. */
+  readonly hash: Uint8Array;
+  /** Whether it buys one answer, as a challenge does: with another payment, the challenge is used. */
+  readonly isSingleUse: boolean;
+}
+
 /** A presented payment as its protocol decoded it. Its form is valid; its content is not checked yet. */
 export interface Credential {
   readonly protocol: ProtocolName;
@@ -22,11 +30,10 @@ export interface Credential {
   readonly accepted: Accepted | null;
   /** The payment itself. Only a rail reads it. */
   readonly payload: Readonly<Record<string, unknown>>;
-  readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
   /** The challenge that the payment answers, where the protocol names it. The receipt repeats it. */
   readonly challengeId?: string;
-  /** The hash of what only the buyer knows of a payment that others may copy. Replaces `payment-identifier`. */
-  readonly identifierHash?: Uint8Array;
+  /** Null without one. Read after the request's parameters. Throws BadParameter for a malformed one. */
+  identifier(): Identifier | null;
   /** Throws PaymentRefused unless the challenge is ours, for these terms, open at `now` (Unix seconds). */
   checkChallenge?(requirement: PaymentRequirements, now: number): void;
   readonly answered?: AnsweredChallenge;
@@ -40,14 +47,6 @@ export interface AnsweredChallenge {
   isFor(invoice: QuotedInvoice): boolean;
   /** How long after the invoice has expired it may be presented first, in seconds. */
   readonly lateSeconds: number;
-}
-
-export interface Paid {
-  readonly receipt: Receipt;
-  /** Null where the presented payment could not be read. */
-  readonly credential: Credential | null;
-  /** When the money moved, in Unix milliseconds: equal for each delivery, null for a refused settlement. */
-  readonly at: number | null;
 }
 
 /** Header fields, in the order in which they go out. An array is sent as one line for each value. */
@@ -93,7 +92,10 @@ export interface HttpProtocol {
   read(message: RequestMessage): Credential;
   /** Why a request without a payment is refused. Undefined where the price says enough. */
   unpaidReason(message: RequestMessage): string | undefined;
-  receipt(paid: Paid): Fields;
+  /** Whether a 402 to this request must have an offer, because the payment's protocol has no 402 without one. */
+  needsOffer(message: RequestMessage): boolean;
+  /** Null `credential`: it could not be read. `at`: when the money moved, in Unix ms; null for a refused settlement. */
+  receipt(receipt: Receipt, credential: Credential | null, at: number | null): Fields;
 }
 
 export interface PreparedProtocol extends HttpProtocol {
@@ -108,8 +110,6 @@ export interface ServiceOrigin {
 export interface QuotedProtocol extends HttpProtocol {
   /** Null `quote`: none could be made after a refusal, and the demand offers nothing. */
   quote(of: QuoteSubject, quote: Quote | null, error?: string): Demand;
-  /** Whether a 402 to this request must have an offer, because the payment's protocol has no 402 without one. */
-  needsQuote(message: RequestMessage): boolean;
 }
 
 /** A scheme of HTTP authentication: asks for an invoice's payment in WWW-Authenticate, gets it in Authorization. */
@@ -120,7 +120,7 @@ export interface AuthScheme {
   /** Throws PaymentRefused when an Authorization of this auth scheme holds no valid payment. */
   read(authorization: string): Credential;
   challenge(invoice: QuotedInvoice): string;
-  receipt(paid: Paid): Fields;
+  receipt(receipt: Receipt, credential: Credential | null, at: number | null): Fields;
 }
 
 export interface Requested {

@@ -2,14 +2,15 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
-import type { Payment } from '../store/ports/payments.ts';
-import type { Accepted, Credential, ProtocolName, Receipt } from './protocol.ts';
-import type { Delivery } from './receipt.ts';
-import type { PaymentRefused, RefusalSentences } from './refusal.ts';
+import type { Payment, PaymentKey } from '../store/ports/payments.ts';
+import type { Call, Sold } from './call.ts';
+import type { Accepted, Credential, Identifier, Receipt } from './protocol.ts';
+import type { RefusalSentences } from './refusal.ts';
 import type { Authorization, ContractCall, Found, RailSettling, Settler, SettlerContext } from './settler.ts';
 
-// The port between rails and the core. A rail knows how money moves and what proves it; it knows no protocol and no
-// HTTP. What settles stands in settler.ts.
+// The port between rails and the core. A rail sells: it is given a call and a payment, and answers with what was sold.
+// It knows how money moves and what proves it; it knows no protocol and no HTTP. A payment that is signed first is sold
+// by `sellSigned` (sale.ts) with a rail's `SignedScheme`. What settles stands in settler.ts.
 
 /** A rail's name in the reports of the process that settles. The names of all rails in a list differ. */
 export type RailName = string;
@@ -41,11 +42,25 @@ interface RailService {
   readonly isVital: boolean;
 }
 
-export interface OpenRail {
-  readonly info: RailInfo;
-  /** Whether a payment's `accepted` names this rail. A payment that no rail recognises is checked by the first rail. */
+/** One way to pay. `C`: a call as this rail needs it. */
+export interface Rail<C extends Call> {
+  /** Whether a payment's terms name this rail. The first rail checks a payment that none recognises. */
   recognises(accepted: Accepted): boolean;
-  readonly purchase: PurchaseRail;
+  /** Throws PaymentRefused (402), BadParameter (400), or an AppError whose `charged` says what became of the money. */
+  sell(call: C, credential: Credential): Promise<Sold>;
+}
+
+/** A call that is sold in USDC. */
+export interface UsdcCall extends Call {
+  /** The plain requirement, from which each rail makes its own. */
+  readonly plain: PaymentRequirements;
+}
+
+/** A rail in USDC. Its payments are rows of the ledger. */
+export interface UsdcRail extends Rail<UsdcCall> {
+  readonly info: RailInfo;
+  /** The contract that its payers sign for. It is part of the ledger's key, so each row shows its rail. */
+  readonly contract: Uint8Array;
   /** Opens settlement by this process: once, or once per lease. Throws when the rail's configuration cannot work. */
   openSettling(context: SettlerContext): RailSettling;
 }
@@ -68,15 +83,6 @@ export interface PayerReading {
   readonly block: number;
 }
 
-interface ReadPayerTerms {
-  /** What the signature check read of the payer. */
-  readonly signed: PayerReading | null;
-  /** Whether the authorization reverted here before, and was found unused a moment ago. */
-  readonly isAgain: boolean;
-  /** What the call costs, in USDC base units. */
-  readonly price: bigint;
-}
-
 export interface Verified {
   readonly checkedBlock: number;
   readonly hasCode: boolean;
@@ -84,20 +90,8 @@ export interface Verified {
   nothingSent?(): void;
 }
 
-interface VerifyTerms {
-  readonly asker: Asker;
-  readonly isAgain: boolean;
-  readonly price: bigint;
-}
-
-interface ReviewTerms {
-  readonly asker: Asker;
-  mayLookUp(): boolean;
-}
-
-/** A decoded payment that is settled after the call is served. */
+/** A decoded payment that is signed before the call and settled after it. */
 export interface SignedPayment {
-  readonly kind: 'signed';
   readonly authorization: Authorization;
   /** SHA-256 over the contract, the fields and the signature. */
   readonly authorizationHash: Uint8Array;
@@ -107,73 +101,47 @@ export interface SignedPayment {
   readonly call?: ContractCall;
 }
 
-/** A decoded payment that needs no settlement. Its rail grants the answer and delivers it. */
-export interface PaidProof {
-  readonly kind: 'paid';
-  /** 20 bytes: the account that signed the proof. The limits count by it. */
-  readonly signer: Uint8Array;
-  /** Throws PaymentRefused when the proof buys nothing here. */
-  redeem(order: PaidOrder): Promise<Delivery>;
-}
-
-/** What may show that a client is the buyer of an earlier sale. */
-export interface Presenter {
-  readonly identity: string;
-  readonly identifierHash: Uint8Array | null;
-}
-
-export interface PaidOrder extends Presenter {
-  readonly accepted: Accepted;
+/** A signed payment on its way through the steps of README.md. The steps fill the last three members. */
+export interface Sale<P extends SignedPayment = SignedPayment> {
+  readonly call: UsdcCall;
+  readonly credential: Credential;
+  /** The rail's entry, which the payment must meet. */
   readonly requirement: PaymentRequirements;
-  /** The route's listed path, such as `/v1/paid/chain/wallet`. */
-  readonly route: string;
-  readonly protocol: ProtocolName;
-  readonly price: bigint;
+  readonly payment: P;
+  readonly key: PaymentKey;
   readonly requestHash: Uint8Array;
+  readonly clientHash: Uint8Array;
+  readonly identifier: Identifier | null;
   readonly asker: Asker;
-  /** Throws TooMany when the payer or the client must wait, Unavailable when the reply store is full. */
-  admit(): void;
-  run(): Promise<Uint8Array>;
+  /** 3. The ledger's row, where the authorization reverted before and is sold again. It was found unused just now. */
+  known: Payment | null;
+  /** 7. The reservation's id. */
+  id: string;
+  /** 10. The reply. */
+  body: Uint8Array;
 }
 
-/** A message that buys nothing: the rail carries it out and answers with a receipt. No endpoint runs. */
-export interface PaymentCommand {
-  readonly signer: Uint8Array;
-  run(accepted: Accepted, requirement: PaymentRequirements, asker: Asker & Presenter): Promise<Delivery>;
-}
-
-/** One way to pay in USDC: what a purchase needs of it until the call is served. The settler does the rest. */
-export interface PurchaseRail {
-  /** The contract that the payer signed for. It is part of the ledger's key, so each row shows its rail. */
+/** What `sellSigned` asks of a payment that is signed before the call. The numbers are the steps of README.md. */
+export interface SignedScheme<P extends SignedPayment = SignedPayment> {
   readonly contract: Uint8Array;
-  readonly status: Pick<Settler, 'unavailable' | 'refuses' | 'refusesCode'>;
+  readonly status: Required<Pick<Settler, 'unavailable' | 'refuses'>>;
   requirement(plain: PaymentRequirements): PaymentRequirements;
-  /** Decodes the payload. Throws PaymentRefused for another kind of payment, and for one that cannot be decoded. */
-  read(payload: Credential['payload']): SignedPayment | PaidProof;
-  /** A payload that is a command; null for a payment. Read before the request's parameters: it runs no endpoint. */
-  readCommand?(payload: Credential['payload']): PaymentCommand | null;
-  /** Throws PaymentRefused when the terms that the buyer claims to accept are not this rail's. */
+  /** 2. Throws PaymentRefused for another kind of payment, and for one that cannot be decoded. */
+  read(payload: Credential['payload']): P;
+  /** 4. Throws PaymentRefused when the terms that the buyer claims to accept are not this rail's. */
   checkAccepted(accepted: Accepted, requirement: PaymentRequirements): void;
-  /** The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
-  check(payment: SignedPayment, requirement: PaymentRequirements, now: number): void;
-  /** Null without a read. Throws PaymentRefused unless the payer signed, TooMany or Unavailable if that is unclear. */
-  checkSignature(payment: SignedPayment, asker: Asker): Promise<PayerReading | null>;
+  /** 4. The cheap checks; throws PaymentRefused. `now` in Unix seconds. */
+  check(payment: P, requirement: PaymentRequirements, now: number): void;
+  /** 5. Null without a read. Throws PaymentRefused unless the payer signed; TooMany, Unavailable if that is unclear. */
+  checkSignature(sale: Sale<P>): Promise<PayerReading | null>;
+  /** 6. Reads the payer, together with others. Throws PaymentRefused when it cannot pay for this one authorization. */
+  readPayer(sale: Sale<P>, signed: PayerReading | null): Promise<PayerReading>;
+  /** 8. Throws PaymentRefused unless it can be settled beside the payer's earlier open payments. */
+  verify(sale: Sale<P>, payer: PayerReading): Promise<Verified>;
   /** Reads the evidence of a reverted authorization with row `known`; unknown where `mayLookUp` allows no request. */
-  review(payment: SignedPayment, known: Payment, terms: ReviewTerms): Promise<Found>;
-  /** Reads the payer, together with others. Throws PaymentRefused when it cannot pay for this one authorization. */
-  readPayer(payment: SignedPayment, asker: Asker, terms: ReadPayerTerms): Promise<PayerReading>;
-  /** Why a payment without a row cannot be reserved; null without a reason of this rail's own. */
-  whyNotReserved?(payment: SignedPayment): Promise<PaymentRefused | null>;
-  /** Of what others sent: throws PaymentRefused unless it pays the price. By default the amount must equal it. */
-  checkPaid?(payment: SignedPayment, price: bigint, asker: Asker): Promise<void>;
-  /** The refusal of a payment that has been used for another request. By default the reason alone. */
-  refuseUsed?(payment: SignedPayment, known: Payment): Promise<PaymentRefused>;
-  /** This rail's name of the reason for which a settlement failed. By default the row's own. */
-  reasonOf?(reason: string): string;
-  /** The receipt of a delivered payment. By default the transaction and the amount. */
-  receipt?(payment: Payment): Receipt;
-  /** The last checks before the handler. Throws PaymentRefused unless it can be settled beside earlier open ones. */
-  verify(id: string, payment: SignedPayment, seen: PayerReading, terms: VerifyTerms): Promise<Verified>;
+  review(sale: Sale<P>, known: Payment, mayLookUp: () => boolean): Promise<Found>;
+  /** 8, of what others sent: throws PaymentRefused unless it pays the price. By default the amount must, before 7. */
+  checkPaid?(sale: Sale<P>): Promise<void>;
+  /** The receipt of a delivered payment. */
+  receipt(payment: Payment): Receipt;
 }
-
-export type RailFor = (accepted: Accepted) => PurchaseRail;

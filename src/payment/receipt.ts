@@ -4,33 +4,19 @@ import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import type { Claim, LightningStore } from '../store/ports/lightning.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
 import type { GatewayTransferStore } from '../store/ports/stores.ts';
+import type { Sold } from './call.ts';
 import type { Ledger } from './ledger.ts';
+import type { Receipt } from './protocol.ts';
 import { PaymentRefused } from './refusal.ts';
 import { isTransferId, transactionText, transferIdBytes } from './settler.ts';
 
 // The end of a sale: the last check, the delivery and its receipt, the refusal of a failed settlement, and the public
 // lookup. Nothing is delivered for a payment that is not settled, or whose evidence shows less than the price.
 
-/** A sold answer and the content of PAYMENT-RESPONSE. Each delivery of one payment is the same. */
-export interface Delivery {
-  readonly body: Uint8Array;
-  readonly receipt: SettleResponse;
-  /** When the payment was settled, in Unix milliseconds. */
-  readonly at: number | null;
-  /** Called after the last byte is sent, unless the delivery was noted before. */
-  onSent?(): Promise<void>;
-}
-
 type Network = SettleResponse['network'];
 
-/** Throws Underpaid unless the evidence shows the price, in USDC base units. An earlier check should prevent that. */
-export function deliver(payment: Payment, body: Uint8Array, price: bigint, receiptOf = plainReceipt): Delivery {
-  const paid = payment.charged ?? payment.amount;
-  if (payment.state !== 'settled' || paid < price) throw new Underpaid(payment.id, paid, price);
-  return { body, receipt: receiptOf(payment), at: payment.endedAt };
-}
-
-function plainReceipt(payment: Payment): SettleResponse {
+/** x402's receipt of a settled payment, where the scheme says no more. */
+export function plainReceipt(payment: Payment): Receipt {
   return {
     success: true,
     payer: bytesToHex(payment.payer),
@@ -40,36 +26,49 @@ function plainReceipt(payment: Payment): SettleResponse {
   };
 }
 
-/** The answer, whose delivery is then noted. Throws Underpaid with an alert for the operator. */
-export function handOut(
-  { ledger, log }: { ledger: Pick<Ledger, 'delivered'>; log: { error(detail: object, message: string): void } },
+interface Delivering {
+  readonly ledger: Pick<Ledger, 'delivered'>;
+  readonly log: { error(detail: object, message: string): void };
+}
+
+/**
+ * The answer, whose delivery is then noted. Throws Underpaid, with an alert for the operator, unless the evidence shows
+ * the price, in USDC base units. An earlier check should prevent that.
+ */
+export function deliver(
+  { ledger, log }: Delivering,
+  receiptOf: (payment: Payment) => Receipt,
   payment: Payment,
   body: Uint8Array,
-  { price, rail }: { price: bigint; rail: { receipt?(payment: Payment): SettleResponse } },
-): Delivery {
-  try {
-    const delivery = deliver(payment, body, price, rail.receipt);
-    if (payment.deliveredAt !== null) return delivery;
-    return { ...delivery, onSent: () => ledger.delivered(payment.id).then(() => {}) };
-  } catch (error) {
-    if (error instanceof Underpaid) log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
+  price: bigint,
+): Sold {
+  const paid = payment.charged ?? payment.amount;
+  if (payment.state !== 'settled' || paid < price) {
+    const error = new Underpaid(payment.id, paid, price);
+    log.error({ err: error }, 'ALERT: an answer was held back because less was paid');
     throw error;
   }
+  const sold = { body, receipt: receiptOf(payment), at: payment.endedAt };
+  if (payment.deliveredAt !== null) return sold;
+  return { ...sold, onSent: () => ledger.delivered(payment.id).then(() => {}) };
 }
 
 /** 410: paid, but the answer was never delivered and is kept no more. `receipt` tells a channel's buyer the charges. */
 export class AnswerGone extends AppError {
-  readonly receipt: SettleResponse | null;
-  constructor(receipt: SettleResponse | null = null) {
+  /** Private, so that no log writes the row. */
+  readonly #payment: Payment;
+  readonly receipt: Receipt | null;
+  constructor(payment: Payment, receipt: Receipt | null = null) {
     const detail =
       'this payment was taken, and its answer is no longer kept: it was not fetched in time; ask the seller';
     super(410, 'answer_gone', detail, { charged: true });
+    this.#payment = payment;
     this.receipt = receipt;
   }
-}
 
-export function goneOf(payment: Payment, rail: { receipt?(payment: Payment): SettleResponse }): AnswerGone {
-  return new AnswerGone(rail.receipt?.(payment) ?? null);
+  withReceipt(receiptOf: (payment: Payment) => Receipt): AnswerGone {
+    return new AnswerGone(this.#payment, receiptOf(this.#payment));
+  }
 }
 
 /** 500: the payment covers less than the price, so the answer is not sent. A bug that an operator must see. */
@@ -83,10 +82,9 @@ export class Underpaid extends AppError {
   }
 }
 
-/** The 402 of a failed settlement, with the rail's name of the reason, which x402 repeats in PAYMENT-RESPONSE. */
-export function refusedSettlement(payment: Payment, rail: { reasonOf?(reason: string): string } = {}): PaymentRefused {
-  const stored = payment.reason ?? 'unexpected_settle_error';
-  const reason = rail.reasonOf?.(stored) ?? stored;
+/** The 402 of a failed settlement, whose reason x402 repeats in PAYMENT-RESPONSE. */
+export function refusedSettlement(payment: Payment): PaymentRefused {
+  const reason = payment.reason ?? 'unexpected_settle_error';
   const settlement = {
     success: false,
     errorReason: reason,

@@ -45,6 +45,12 @@ export class PaymentRefused extends Error {
     this.correction = correction;
     this.detail = detail;
   }
+
+  /** The refusal of a settlement, with a scheme's own name of the reason. */
+  renamed(reason: string): PaymentRefused {
+    const settlement = this.settlement && { ...this.settlement, errorReason: reason };
+    return new PaymentRefused(reason, { settlement, correction: this.correction, detail: this.detail });
+  }
 }
 
 export type RefusalWords = (refusal: Pick<PaymentRefused, 'reason' | 'detail'>) => string;

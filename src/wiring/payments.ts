@@ -12,12 +12,13 @@ import {
   type MismatchWatch,
 } from '../payment/books.ts';
 import { SETTLEMENT_BYTES } from '../payment/channels/scheme.ts';
-import { createLedger, type OnMove } from '../payment/ledger.ts';
+import type { RailFor } from '../payment/checkout.ts';
+import { createLedger, type Ledger, type OnMove } from '../payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../payment/limits.ts';
-import type { OpenRail, RailFor, RailName } from '../payment/rail.ts';
+import type { RailName, UsdcRail } from '../payment/rail.ts';
 import { createRelaying } from '../payment/relayer/relayer.ts';
 import { createWallet } from '../payment/relayer/transactions.ts';
-import { createPurchase, createServe } from '../payment/sale.ts';
+import { createSales, type SaleContext } from '../payment/sale.ts';
 import { createSettleRows } from '../payment/settle-rows.ts';
 import { createSettledToday } from '../payment/settled-today.ts';
 import type { RailSettling, Relaying, SettlerContext, SettlingRail } from '../payment/settler.ts';
@@ -48,7 +49,7 @@ import { balanceContracts, createPaymentsReadiness, openRails, RAILS, type RailK
 // How this process sells for USDC. The kit has what selling and settling share. Settling is this process's own, or that
 // of the instance which leads. Whoever settles opens the relayer, the rails' settlers and the books against the chain.
 
-interface PaymentsOptions<S>
+interface PaymentsOptions
   extends Pick<
     RailKit,
     'config' | 'chain' | 'spending' | 'settled' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'
@@ -58,7 +59,6 @@ interface PaymentsOptions<S>
   /** Without it ledger and chain are not compared, and no difference stops a rail. */
   books?: BookStore;
   onSurplus?: (surplus: CountedSurplus) => void;
-  sources: S;
   bootId: string;
   railList?: RailList;
   onMove?: OnMove;
@@ -67,9 +67,13 @@ interface PaymentsOptions<S>
   onLeft?: OpenSettlingOptions['onLeft'];
 }
 
-export function createPayments<S>(options: PaymentsOptions<S>) {
+export function createPayments(options: PaymentsOptions) {
   const { config, bootId, books, railList = RAILS, settledBy = { kind: 'local' }, onLeft, log } = options;
-  const kit = openKit(options, () => settling.probes());
+  const kit = openKit(options, {
+    settle: (intent, contract) => settling.settle(intent, contract),
+    resume: (payment) => settling.resume(payment),
+    probes: () => settling.probes(),
+  });
   const mismatch = watchMismatch(options);
   const statusBy = (whyUnconfirmed: () => string | null) => (name: RailName) =>
     statusNow(() => settling, name, whyUnconfirmed, mismatch);
@@ -80,16 +84,15 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
     openBooks: books && ((ofRails) => openBooks({ ...options, books }, ofRails)),
   };
   const settling: MaintainedSettling = openSettling(parts, { settledBy, onLeft });
-  const { purchase, isServed } = openPurchase(options, kit, rails, settling);
   const maintenance = createMaintenance({
     settling: mismatch ? watched(settling, mismatch) : settling,
-    isInUse: ({ id, bootId: holder }) => holder !== bootId || isServed(id),
+    isInUse: ({ id, bootId: holder }) => holder !== bootId || kit.sales.serving.has(id),
     intervalMs: config.reconcileIntervalMs,
     log,
   });
   const forOthers: SettlesForOthers = settling;
   return {
-    purchase,
+    railFor: railAmong(rails),
     ledger: kit.ledger,
     probes: settling.probes,
     forOthers,
@@ -105,10 +108,10 @@ export function createPayments<S>(options: PaymentsOptions<S>) {
   };
 }
 
-export type Payments = ReturnType<typeof createPayments<object>>;
+export type Payments = ReturnType<typeof createPayments>;
 
-/** What selling and settling share. `probes` reports the remote services. */
-function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): RailKit {
+/** What selling and settling share. */
+function openKit(options: PaymentsOptions, settling: Pick<Settling, 'settle' | 'resume' | 'probes'>): RailKit {
   const { config, chain, store, channels, bootId, railList, settledBy, onMove, clock, log } = options;
   const { spending, settled, metrics, transfers, outgoing } = options;
   const { usdc, chainId } = config.network;
@@ -116,15 +119,16 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
   const maxOpen = config.maxOpenPayments;
   const limits = { storeBytes, sharedBy: sharersOf(settledBy), keepSeconds, maxDeliveries, maxOpen };
-  const ledger = createLedger({ store, channels, clock, bootId, ...limits, ...(onMove && { onMove }) });
+  const ledger = createLedger({ store, clock, bootId, ...limits, ...(onMove && { onMove }) });
   const evidence = createEvidence(chain, usdc);
   // Simulations come from the address that will send: the facilitator's or relayer's, else the seller's.
   const sender = (): `0x${string}` =>
-    (config.rails.remote ? probes().facilitator?.sender : wallet?.address) ?? config.seller;
+    (config.rails.remote ? settling.probes().facilitator?.sender : wallet?.address) ?? config.seller;
   const check = createChainCheck(chain, usdc, sender, clock);
   const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
   return {
     config,
+    sales: openSales(options, ledger, settling),
     chain: ranked(chain, 'settle'),
     wallet,
     check,
@@ -144,7 +148,19 @@ function openKit<S>(options: PaymentsOptions<S>, probes: () => RailProbes): Rail
   };
 }
 
-function watchMismatch<S>({ books, config, log }: PaymentsOptions<S>): MismatchWatch | null {
+function openSales({ config, clock, log }: PaymentsOptions, ledger: Ledger, settling: SaleContext['settling']) {
+  return createSales({
+    ledger,
+    settling,
+    failures: createFailures(config.failureLimits, clock),
+    unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),
+    clock,
+    network: config.network.caip2,
+    log,
+  });
+}
+
+function watchMismatch({ books, config, log }: PaymentsOptions): MismatchWatch | null {
   const { network, ledger } = config;
   return books
     ? createMismatchWatch({ store: books, network: network.caip2, stopsBeyond: ledger.mismatchStopsBeyond, log })
@@ -174,7 +190,7 @@ function statusNow(
 interface SettlingParts
   extends Pick<RailKit, 'config' | 'ledger' | 'token' | 'clock' | 'log'>,
     Pick<RailKit, 'chain' | 'wallet' | 'check' | 'evidence' | 'spending' | 'settled' | 'metrics'> {
-  rails: readonly OpenRail[];
+  rails: readonly UsdcRail[];
   /** Absent in a command that works in the service's place. */
   openBooks?: ((rails: readonly BookRail[]) => Books) | undefined;
 }
@@ -216,7 +232,7 @@ function openLocalSettling(
   const books = parts.openBooks?.(
     rails.map(({ rail, settling }) => ({
       name: rail.info.name,
-      contract: rail.purchase.contract,
+      contract: rail.contract,
       books: settling.books,
     })),
   );
@@ -224,7 +240,7 @@ function openLocalSettling(
   const all = [...relayer.opened(), ...rails.map(({ settling }) => settling)];
   /** Null for a rail that is off. Its rows stay as they are: no other rail can read their evidence. */
   const railOf = (contract: Uint8Array): SettlingRail | null =>
-    rails.find(({ rail }) => Buffer.compare(rail.purchase.contract, contract) === 0)?.settling ?? null;
+    rails.find(({ rail }) => Buffer.compare(rail.contract, contract) === 0)?.settling ?? null;
   const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
   const rows = createSettleRows({ ledger, railOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
   return createLocalSettling({
@@ -278,7 +294,7 @@ function createIncome(
   isRelayed: (rail: string) => boolean,
 ): () => Promise<bigint> {
   const wayOf = (signedFor: Uint8Array | null) => {
-    const rail = rails.find(({ purchase }) => signedFor && Buffer.compare(purchase.contract, signedFor) === 0);
+    const rail = rails.find(({ contract }) => signedFor && Buffer.compare(contract, signedFor) === 0);
     return rail && isRelayed(rail.info.name) ? 'relayed' : 'other';
   };
   const sums = createSettledToday(settled, wayOf, clock);
@@ -301,7 +317,7 @@ function relayingFor(rail: string, relaying: Relaying): Relaying {
 
 /** Probes each remote service. Never rejects. The relayer is none: it watches its own balance. */
 async function probeAll(
-  rails: readonly { rail: OpenRail; settling: RailSettling }[],
+  rails: readonly { rail: UsdcRail; settling: RailSettling }[],
   config: RailsConfig,
 ): Promise<RailProbes> {
   const asked = rails.flatMap(({ rail, settling }) => {
@@ -311,10 +327,9 @@ async function probeAll(
   return Object.fromEntries(await Promise.all(asked));
 }
 
-type BooksNeeds = Pick<
-  PaymentsOptions<unknown>,
-  'config' | 'chain' | 'store' | 'transfers' | 'onSurplus' | 'clock' | 'log'
-> & { books: BookStore };
+type BooksNeeds = Pick<PaymentsOptions, 'config' | 'chain' | 'store' | 'transfers' | 'onSurplus' | 'clock' | 'log'> & {
+  books: BookStore;
+};
 
 /** Opens the books for the process that settles. What leaves the channels' contract is the channels' to compare. */
 function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
@@ -361,33 +376,10 @@ async function knownIn(
     .reduce((sum, { amount }) => sum + amount, 0n);
 }
 
-function openPurchase<S>(
-  options: PaymentsOptions<S>,
-  { ledger }: RailKit,
-  rails: readonly OpenRail[],
-  settling: Settling,
-) {
-  const { config, sources, clock, log } = options;
-  const { handlerTimeoutMs } = config;
-  return createPurchase<S>({
-    ledger,
-    settling,
-    railFor: railAmong(rails),
-    failures: createFailures(config.failureLimits, clock),
-    unknown: createUnknownPayments({ ledger, limits: config.unknownLimits, clock }),
-    serve: createServe({ ledger, sources, handlerTimeoutMs }),
-    sources,
-    handlerTimeoutMs,
-    clock,
-    network: config.network.caip2,
-    log,
-  });
-}
-
 /** The rail that recognises a payment's terms; else the first, whose checks say what is wrong with them. */
-function railAmong([first, ...others]: readonly OpenRail[]): RailFor {
+function railAmong([first, ...others]: readonly UsdcRail[]): RailFor {
   if (!first) throw new Error('no rail is on');
-  return (accepted) => (others.find(({ recognises }) => recognises(accepted)) ?? first).purchase;
+  return (accepted) => others.find(({ recognises }) => recognises(accepted)) ?? first;
 }
 
 /** Maintenance also reads what the chain lacks, before the first sale and in each round. */

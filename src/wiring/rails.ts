@@ -12,10 +12,11 @@ import type { Log } from '../lib/log.ts';
 import { formatCost, NATIVE_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import { channelsInfo, openChannels } from '../payment/channels/rail.ts';
 import type { Ledger } from '../payment/ledger.ts';
-import type { OpenRail, RailInfo, RailName } from '../payment/rail.ts';
+import type { RailInfo, RailName, UsdcRail } from '../payment/rail.ts';
 import { pricesAt } from '../payment/relayer/gas.ts';
 import type { RelayerMetrics } from '../payment/relayer/metrics.ts';
 import type { Wallet } from '../payment/relayer/transactions.ts';
+import type { SaleContext } from '../payment/sale.ts';
 import type { RailProbe } from '../payment/settler.ts';
 import type { RailStatus, Settling } from '../payment/settling.ts';
 import type { ChainCheck, ContractBudget } from '../payment/usdc/checks.ts';
@@ -35,6 +36,7 @@ import type { Upstreams } from '../upstream/client/client.ts';
 /** Each rail declares its part of it. */
 export interface RailKit {
   config: Config;
+  sales: SaleContext;
   /** Its requests have the rank `settle`. */
   chain: ChainClient;
   /** Null where a facilitator settles and no relayer is configured. */
@@ -59,7 +61,7 @@ export interface RailKit {
 export interface RailModule {
   readonly info: RailInfo;
   /** `status`: of the rail's settler, in this process or another. */
-  open(kit: RailKit, status: RailStatus): OpenRail;
+  open(kit: RailKit, status: RailStatus): UsdcRail;
 }
 
 /** In the order of a 402. The first is always on: `/readyz` needs it, and it checks what no other rail recognises. */
@@ -117,7 +119,7 @@ export function openRails(
   kit: RailKit,
   statusOf: (name: RailInfo['name']) => RailStatus,
   list: RailList = RAILS,
-): readonly OpenRail[] {
+): readonly UsdcRail[] {
   return list.filter(isOn(kit.config.rails)).map(({ info, open }) => open(kit, statusOf(info.name)));
 }
 

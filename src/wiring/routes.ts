@@ -11,10 +11,10 @@ import { keepReading } from '../lib/tasks.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import type { Document } from '../pages/reference-document.ts';
 import { createProblemPage, renderReceipt } from '../pages/small.ts';
-import { type Checkout, onlyKnown } from '../payment/call.ts';
+import { onlyKnown, type Running } from '../payment/checkout.ts';
 import { createGate } from '../payment/gate.ts';
 import type { Lightning } from '../payment/lightning/open.ts';
-import type { HttpProtocol } from '../payment/protocol.ts';
+import type { Demand, HttpProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 import { DECLARED } from '../routes/meta.ts';
 import { mountPages } from '../routes/pages.ts';
@@ -27,12 +27,13 @@ import type { Payments } from './payments.ts';
 import { waysIn } from './rails.ts';
 import type { createOutgoing } from './sources.ts';
 import {
+  type CheckoutOf,
+  createCheckouts,
   isSoldPlainly,
   type offersUnder,
   type Protocols,
   plainOffers,
   toolProtocol,
-  usdcCheckouts,
   usdcProtocol,
   wordsOfRefusal,
 } from './surfaces.ts';
@@ -47,9 +48,10 @@ interface MountsParts {
   /** Priced routes that answer only payments from before. */
   off: readonly Endpoint<Sources>[];
   sources: Sources;
-  purchase: Payments['purchase'];
+  railFor: Payments['railFor'];
+  running: Running<Sources>;
   offerOf: ReturnType<typeof offersUnder>;
-  lightning: Lightning<Sources>;
+  lightning: Lightning;
   protocols: Protocols;
   facilitator: Facilitator;
   listings: Listings;
@@ -63,9 +65,11 @@ interface MountsParts {
 
 /** `app.ts` calls them in its order. */
 export function createMounts(parts: MountsParts) {
-  const { config, listed, sources, purchase, offerOf, lightning, listings, ledger } = parts;
+  const { config, listed, sources, offerOf, lightning, listings, ledger } = parts;
+  const checkouts = createCheckouts(parts);
+  const toolCheckouts = { usdc: checkouts.usdcTools(offerOf), lightning: checkouts.lightningTools };
   const { facilitator, feeSteps, readiness, clock, log } = parts;
-  const surfaces = openSurfaces(parts);
+  const surfaces = openSurfaces(parts, checkouts);
   const shared = { catalogue: listed, sources, clock, log };
 
   return {
@@ -92,14 +96,14 @@ export function createMounts(parts: MountsParts) {
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
         ...shared,
-        purchase,
         protocol: toolProtocol,
-        offerOf,
+        isLightning: lightning.rail.recognises,
+        checkoutOf: (endpoint, rail) => toolCheckouts[rail](endpoint),
         words: wordsOfRefusal,
         chain: config.network,
+        network: config.network.caip2,
         publicOrigin: config.publicOrigin,
         handlerTimeoutMs: config.handlerTimeoutMs,
-        lightning: lightning.tools,
         search: listings.discovery,
         limits: {
           free: { perMinute: config.rateLimits.free, windows: openClientWindows(ledger.nearWindows, 'mcp-free') },
@@ -132,14 +136,19 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
   return (await createOpenApi({ ...described, mpp, contactUrl: web.contactUrl })) as unknown as Document;
 }
 
-type CheckoutOf = (endpoint: Endpoint<Sources>) => Checkout<unknown>;
-
-function openSurfaces({ config, off, sources, purchase, offerOf, lightning, protocols, log, ...parts }: MountsParts) {
+function openSurfaces(
+  { config, off, sources, offerOf, protocols, log, ...parts }: MountsParts,
+  checkouts: ReturnType<typeof createCheckouts<Sources>>,
+) {
   const { segment: chainSegment } = config.network;
   // What the configuration cannot answer is like what is off: only payments from before are answered.
   const known = parts.catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
   const catalogue = [...known, ...off];
-  const gateOf = (checkoutOf: CheckoutOf, protocol: HttpProtocol, sells = (_: Endpoint<Sources>) => true) =>
+  const gateOf = (
+    checkoutOf: CheckoutOf<Sources, Demand>,
+    protocol: HttpProtocol,
+    sells = (_: Endpoint<Sources>) => true,
+  ) =>
     createGate<Sources>({
       checkoutOf(endpoint) {
         const missing = endpoint.notConfigured?.(sources);
@@ -151,12 +160,17 @@ function openSurfaces({ config, off, sources, purchase, offerOf, lightning, prot
       log,
     });
   const surfaces: PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(usdcCheckouts(offerOf, purchase, sources), usdcProtocol), catalogue, chainSegment },
-    { surface: 'lightning', gate: gateOf(lightning.checkoutOf, protocols.lightning), catalogue, chainSegment },
+    { surface: 'paid', gate: gateOf(checkouts.usdcRoutes(offerOf, sources), usdcProtocol), catalogue, chainSegment },
+    {
+      surface: 'lightning',
+      gate: gateOf(checkouts.lightningRoutes(protocols.lightning), protocols.lightning),
+      catalogue,
+      chainSegment,
+    },
   ];
   if (protocols.mpp) {
-    const checkouts = usdcCheckouts(plainOffers(config, protocols.mpp), purchase, sources);
-    const gate = gateOf(checkouts, protocols.mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
+    const plain = checkouts.usdcRoutes(plainOffers(config, protocols.mpp), sources);
+    const gate = gateOf(plain, protocols.mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
     surfaces.push({ surface: 'mpp', gate, catalogue, chainSegment });
   }
   return surfaces;
@@ -164,7 +178,7 @@ function openSurfaces({ config, off, sources, purchase, offerOf, lightning, prot
 
 interface ReadinessParts {
   payments: Pick<Payments, 'readiness'>;
-  lightning: Pick<Lightning<Sources>, 'status'>;
+  lightning: Pick<Lightning, 'status'>;
   collector: Sources['collector'];
   ledger: Pick<OpenLedger, 'instance' | 'leads'>;
   clock: Clock;

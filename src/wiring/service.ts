@@ -11,6 +11,7 @@ import { createFacilitator } from '../facilitator/facilitator.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { createBookMetrics } from '../payment/books.ts';
+import type { Running } from '../payment/checkout.ts';
 import { createLightning, createLightningDescriptor } from '../payment/lightning/open.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lightning/terms.ts';
 import { createPaymentMetrics, publishMaintenance } from '../payment/metrics.ts';
@@ -30,7 +31,7 @@ import { createPayments } from './payments.ts';
 import { RAILS, type RailList, railNames, warnOfLosses } from './rails.ts';
 import { createMounts, createReadiness } from './routes.ts';
 import { createOutgoing, openSources } from './sources.ts';
-import { offersUnder, openProtocols, wordsOfRefusal } from './surfaces.ts';
+import { offersUnder, openProtocols } from './surfaces.ts';
 
 /**
  * Makes every part of the service, and starts what runs by itself: the catalogue, the ground, the shop, then what
@@ -60,9 +61,16 @@ export async function createDeps(
   const readiness = createReadiness({ payments, lightning, ...sources, ledger, clock, clockWatch });
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
-  const { purchase } = payments;
   const { feeSteps } = collecting;
-  const offered = { catalogue, listed, off, offerOf, purchase, feeSteps };
+  const offered = {
+    catalogue,
+    listed,
+    off,
+    offerOf,
+    railFor: payments.railFor,
+    running: runningWith(config, sources),
+    feeSteps,
+  };
   const mounts = createMounts({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
   await chain.watch(stores.providers);
   void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
@@ -121,13 +129,13 @@ async function openGround(config: Config, log: Logger, clock: Clock) {
 
 /** Nothing is started yet. */
 async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList: RailList) {
-  const { config, metrics, ledger, outgoing, sources, clock, log } = ground;
+  const { config, metrics, ledger, outgoing, clock, log } = ground;
   const { stores, bootId, instance, windows } = ledger;
   const { payments: store, books } = stores;
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
   const { watchClaims, onMove, onLeft } = createPaymentMetrics(metrics, { store, clock, ...named });
   const lightningStore = watchClaims(stores.lightning);
-  const payments = createPayments<Sources>({
+  const payments = createPayments({
     ...stores,
     ...ground,
     ...settlingMetrics(config, metrics, books, named.rails),
@@ -144,10 +152,6 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
     ...ground,
     store: lightningStore,
     upstreams: outgoing.upstreams,
-    protocol: protocols.lightning,
-    sourcesAtRankAdmit: readingAs('admit', sources),
-    sourcesAtRankOffer: readingAs('offer', sources),
-    words: wordsOfRefusal,
     bootId,
     runsMaintenance: ledger.leads,
     isAlone: !instance,
@@ -184,6 +188,11 @@ function settlingMetrics({ network }: Config, metrics: Registry, store: BookStor
 function openLookup({ network }: Config, { payments, transfers, lightning: claims }: OpenLedger['stores']) {
   const lightningNetworks = LIGHTNING_NETWORKS.map(({ id }) => id);
   return createLookup({ payments, transfers, claims, lightningNetworks, explorerUrl: network.explorerUrl });
+}
+
+/** Unpaid offers of buyers of the last hour, and of newcomers within their part, come before the others (`admit`). */
+function runningWith({ handlerTimeoutMs }: Config, sale: Sources): Running<Sources> {
+  return { sources: { sale, offer: readingAs('offer', sale), admit: readingAs('admit', sale) }, handlerTimeoutMs };
 }
 
 function readingAs(rank: Rank, sources: Sources): Sources {

@@ -1,14 +1,24 @@
 import { randomBytes } from 'node:crypto';
+import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { ProtocolsConfig } from '../config/lightning.ts';
 import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Checkout } from '../payment/call.ts';
-import { createUsdcCheckout, type Offer, type Purchase } from '../payment/checkout.ts';
+import {
+  acceptsOf,
+  type Checkout,
+  createUsdcCheckout,
+  http402,
+  type Offer,
+  type RailFor,
+  type Running,
+} from '../payment/checkout.ts';
 import { type ChallengeSecrets, refusingSecond, withAuthSchemes } from '../payment/http-auth.ts';
+import type { Lightning } from '../payment/lightning/open.ts';
 import { LNBTC_REFUSALS } from '../payment/lightning/proof.ts';
-import type { PreparedProtocol, QuotedProtocol, ServiceOrigin, ToolProtocol } from '../payment/protocol.ts';
+import { createLightningCheckout, quote402, quoteAccepts, type WriteQuote } from '../payment/lightning/rail.ts';
+import type { Demand, PreparedProtocol, QuotedProtocol, ServiceOrigin, ToolProtocol } from '../payment/protocol.ts';
 import { createL402 } from '../payment/protocols/l402/l402.ts';
 import { createMppEvm } from '../payment/protocols/mpp/evm.ts';
 import { createMppLightning } from '../payment/protocols/mpp/lightning.ts';
@@ -104,14 +114,40 @@ export function plainOffers(config: TermsConfig, protocol: PreparedProtocol, [pl
   return offersUnder({ ...config, rails: { ...config.rails, exactFrom: 0n } }, { railList: [plain], protocol });
 }
 
-/** `sources` judge a request's parameters. */
-export function usdcCheckouts<S>(
-  offerOf: OfferOf,
-  purchase: Purchase<S>,
-  sources: S,
-): (endpoint: Endpoint<S>) => Checkout<unknown> {
+export type CheckoutOf<S, D> = (endpoint: Endpoint<S>) => Checkout<unknown, D>;
+type Accepts = readonly PaymentRequirements[];
+
+interface Selling<S> {
+  readonly railFor: RailFor;
+  readonly lightning: Pick<Lightning, 'rail' | 'network'>;
+  readonly running: Running<S>;
+  readonly config: Pick<Config, 'publicOrigin' | 'network'>;
+}
+
+/** The checkouts of every surface. Routes and tools go through the same ones, each in its own words. */
+export function createCheckouts<S>({ railFor, lightning, running, config }: Selling<S>) {
   const words = wordsOfRefusal;
-  return (endpoint) => createUsdcCheckout(endpoint, { offer: () => offerOf(endpoint), purchase, sources, words });
+  const { publicOrigin, network: chain } = config;
+  const usdc = { railFor, running, words };
+  const sats = { rail: lightning.rail, network: lightning.network.id, running, publicOrigin, words };
+  const lightningBy = <D>(endpoint: Endpoint<S>, write: WriteQuote<D>) =>
+    createLightningCheckout(endpoint, { ...sats, write });
+  return {
+    /** `sources` judge a request's parameters before it is paid. */
+    usdcRoutes:
+      (offerOf: OfferOf, sources: S): CheckoutOf<S, Demand> =>
+      (endpoint) =>
+        createUsdcCheckout(endpoint, { ...usdc, offer: () => offerOf(endpoint), write: http402(endpoint, sources) }),
+    usdcTools:
+      (offerOf: OfferOf): CheckoutOf<S, Accepts> =>
+      (endpoint) =>
+        createUsdcCheckout(endpoint, { ...usdc, offer: () => offerOf(endpoint), write: acceptsOf }),
+    lightningRoutes:
+      (protocol: Pick<QuotedProtocol, 'quote'>): CheckoutOf<S, Demand> =>
+      (endpoint) =>
+        lightningBy(endpoint, quote402({ protocol, chain, publicOrigin })),
+    lightningTools: (endpoint: Endpoint<S>): Checkout<unknown, Accepts> => lightningBy(endpoint, quoteAccepts),
+  };
 }
 
 export interface Protocols {

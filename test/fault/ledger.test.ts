@@ -10,11 +10,11 @@ import { loadConfig } from '../../src/config.ts';
 import type { Sources } from '../../src/endpoints/sources.ts';
 import { AppError } from '../../src/errors.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { decodePayment } from '../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../src/payment/refusal.ts';
 import { createPayments } from '../../src/wiring/payments.ts';
 import { createOffer, termsOf } from '../../src/wiring/surfaces.ts';
 import { openTestLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
+import { runningWith, sellFor, usdcCallOf } from '../support/payment/call.ts';
 import { latchedEndpoint } from '../support/service/latch.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
 import { headerOf, newKey, payloadOf, signAuthorization } from '../support/usdc/payments.ts';
@@ -61,7 +61,7 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
   const faulty = { ...store, ...Object.fromEntries(methods.map((method) => [method, failOnce(method)])) };
   const log = pino({ level: 'silent' });
   const sources = {} as Sources;
-  const payments = createPayments<Sources>({
+  const payments = createPayments({
     config,
     chain,
     store: faulty,
@@ -70,7 +70,6 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     settled: storesOf(db).settled,
     transfers: storesOf(db).transfers,
     outgoing: createTestOutgoing(),
-    sources,
     clock: systemClock,
     bootId: 'b',
     log,
@@ -90,15 +89,9 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
     counts: payments.ledger.countByState,
     /** Presents the payment and returns its outcome as one word. */
     present: async (): Promise<string> => {
-      const signal = new AbortController().signal;
       try {
-        await payments.purchase(latch.endpoint, requirement, {
-          credential: decodePayment(header),
-          query: {},
-          client: 'c',
-          identity: 'c',
-          signal,
-        });
+        const call = usdcCallOf(latch.endpoint, requirement, { running: runningWith(sources) });
+        await sellFor(payments.railFor, call, header);
         return 'served';
       } catch (error) {
         if (error instanceof PaymentRefused) return `402 ${error.reason}`;

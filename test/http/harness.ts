@@ -17,10 +17,12 @@ import { createFacilitator } from '../../src/facilitator/facilitator.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { createUsdcCheckout, http402 } from '../../src/payment/checkout.ts';
 import { createGate } from '../../src/payment/gate.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
-import { offersUnder, usdcCheckouts, usdcProtocol } from '../../src/wiring/surfaces.ts';
+import { offersUnder, usdcProtocol, wordsOfRefusal } from '../../src/wiring/surfaces.ts';
 import { openMemoryLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
+import { runningWith } from '../support/payment/call.ts';
 
 /** The least that configures the service; nothing listens at the RPC address. */
 export const ENV = {
@@ -90,7 +92,16 @@ export async function createTestApp(options: Options = {}) {
   const config = loadConfig({ ...ENV, LOG_LEVEL: 'debug', ...options.env });
   const { lines, destination } = captureLog();
   const gate = createGate<object>({
-    checkoutOf: usdcCheckouts(offersUnder(config), () => Promise.reject(new Error('this test sells nothing')), {}),
+    checkoutOf: (endpoint) =>
+      createUsdcCheckout(endpoint, {
+        offer: () => offersUnder(config)(endpoint),
+        railFor: () => {
+          throw new Error('this test sells nothing');
+        },
+        write: http402(endpoint, {}),
+        running: runningWith({}),
+        words: wordsOfRefusal,
+      }),
     protocol: usdcProtocol,
     log: createLogger(config.logLevel, destination),
   });

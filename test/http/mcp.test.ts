@@ -5,8 +5,9 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
 import { createMinuteWindows, openClientWindows } from '../../src/lib/limits/windows.ts';
 import { type McpDeps, mountMcp } from '../../src/mcp/mount.ts';
-import { createLightningTools } from '../../src/payment/lightning/rail.ts';
+import { acceptsOf, createUsdcCheckout, type RailFor } from '../../src/payment/checkout.ts';
 import { createOffer, toolProtocol } from '../../src/wiring/surfaces.ts';
+import { runningWith } from '../support/payment/call.ts';
 import { callMessage, connectClient, demandOf, MCP_HEADERS, postMessage, textsOf } from '../support/service/mcp.ts';
 import { call } from '../support/service/service.ts';
 import { PLAIN_RAILS, TERMS } from '../support/service/terms.ts';
@@ -40,11 +41,11 @@ afterEach(async () => {
 
 interface Shop {
   perMinute?: { free?: number; priced?: number };
-  purchase?: McpDeps<object>['purchase'];
+  sell?: ReturnType<RailFor>['sell'];
 }
 
 /** The tools server in the application, over endpoints of the test. `lines` holds its log. */
-async function open({ perMinute = {}, purchase }: Shop = {}) {
+async function open({ perMinute = {}, sell }: Shop = {}) {
   const counting = countingEndpoint();
   const clock = createStillClock();
   const logged: [object, string][] = [];
@@ -52,19 +53,27 @@ async function open({ perMinute = {}, purchase }: Shop = {}) {
   const noSale = () => Promise.reject(new Error('this test sells nothing'));
   const windows = () => openClientWindows(() => createMinuteWindows(clock), 'calls');
   const limit = (most = 0) => ({ perMinute: most, windows: windows() });
+  const terms = { ...TERMS, usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, rails: PLAIN_RAILS } as const;
+  const words = ({ reason }: { reason: string }) => `refused for ${reason}.`;
   const deps: McpDeps<object> = {
     catalogue: [counting.endpoint, pricedEndpoint, buggy],
     clock,
     chain: { name: 'Arc', isPlayMoney: false },
+    network: TERMS.network,
     handlerTimeoutMs: 1000,
     sources: {},
     publicOrigin: ORIGIN,
     protocol: toolProtocol,
-    offerOf: (endpoint) =>
-      createOffer(endpoint, { ...TERMS, usdc: '0x36', payTo: '0x5e', publicOrigin: ORIGIN, rails: PLAIN_RAILS }),
-    purchase: purchase ?? noSale,
-    words: ({ reason }) => `refused for ${reason}.`,
-    lightning: createLightningTools({ offers: noSale, redeem: noSale, network: 'lnbtc:x' }),
+    isLightning: () => false,
+    checkoutOf: (endpoint) =>
+      createUsdcCheckout(endpoint, {
+        offer: () => createOffer(endpoint, terms),
+        railFor: () => ({ recognises: () => true, sell: sell ?? noSale }),
+        write: acceptsOf,
+        running: runningWith({}),
+        words,
+      }),
+    words,
     search: null,
     limits: { free: limit(perMinute.free), priced: limit(perMinute.priced) },
     log: { info: note, warn: note, error: note },
@@ -192,7 +201,7 @@ describe('a priced tool', () => {
     ['paid', { 'x402/payment': PAYMENT }],
   ])('with bad arguments, %s, names them and sells nothing', async (_name, meta) => {
     let asked = 0;
-    const { post } = await open({ purchase: () => Promise.reject(new Error(`asked ${++asked}`)) });
+    const { post } = await open({ sell: () => Promise.reject(new Error(`asked ${++asked}`)) });
     const result = resultOf(await post(callMessage('paid_chain_thing', { di: 'a' }, meta)));
     expect(result.structuredContent).toMatchObject({ code: 'bad_parameter', charged: false });
     expect(result.structuredContent.errors.map(({ path }: { path: string }) => path)).toEqual(['di', 'id']);
@@ -217,7 +226,7 @@ describe('a priced tool', () => {
     'called as a task %s is refused before anything is sold, because the answer would be lost',
     async (_name, task) => {
       let asked = 0;
-      const { post } = await open({ purchase: () => Promise.reject(new Error(`asked ${++asked}`)) });
+      const { post } = await open({ sell: () => Promise.reject(new Error(`asked ${++asked}`)) });
       const message = callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT }) as { params: object };
       const answer = await post({ ...message, params: { ...message.params, task } });
       expect(JSON.parse(answer.body).error).toMatchObject({ code: expect.any(Number) });
@@ -232,7 +241,7 @@ describe('a priced tool', () => {
     const left = Promise.withResolvers<void>();
     const reached = Promise.withResolvers<void>();
     const { origin } = await open({
-      purchase: (_endpoint, _requirement, { signal }) =>
+      sell: ({ signal }) =>
         new Promise((_, reject) => {
           reached.resolve();
           signal.addEventListener('abort', () => {
@@ -394,7 +403,7 @@ describe('limits', () => {
 
   test('say of a rate-limited call with a payment that the payment was not looked at', async () => {
     let asked = 0;
-    const { post } = await open({ perMinute: { priced: 1 }, purchase: () => Promise.reject(new Error(`${++asked}`)) });
+    const { post } = await open({ perMinute: { priced: 1 }, sell: () => Promise.reject(new Error(`${++asked}`)) });
     const paid = callMessage('paid_chain_thing', { id: 'a' }, { 'x402/payment': PAYMENT });
     await post(paid);
     const refused = resultOf(await post(paid)).structuredContent;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chargedSale } from '../../src/payment/ledger.ts';
+import { chargedSale } from '../../src/payment/channels/voucher-sale.ts';
 import { operation, refundOf, SEEN_AT, voucherSale } from '../support/ledger/channel-rows.ts';
 import { describePorts } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';

@@ -98,7 +98,6 @@ export async function withPayments<T>(
     spending,
     settled,
     transfers,
-    sources: {},
     clock,
     bootId,
     outgoing,

@@ -23,13 +23,14 @@ import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { Payment, PaymentChannel } from '../../store/ports/payments.ts';
 import { isSameBuyer } from '../known-payment.ts';
 import { hashClient } from '../ledger.ts';
-import type { Asker, Presenter } from '../rail.ts';
+import type { Identifier } from '../protocol.ts';
+import type { Asker, UsdcCall } from '../rail.ts';
 import { type Correction, PaymentRefused } from '../refusal.ts';
 import { MULTICALL3 } from '../relayer/transactions.ts';
 import { transactionText } from '../settler.ts';
 import { createSharedReads, PAYER_READ_TIMES } from '../usdc/shared-reads.ts';
 import { hexWord } from '../usdc/token.ts';
-import { reason, SCHEME, SETTLEMENT } from './scheme.ts';
+import { type ChannelPayload, reason, SCHEME, SETTLEMENT } from './scheme.ts';
 
 // A channel's state on the chain, its row in the ledger, and what its payer is shown of both.
 // 1. The book: rows with a state that is young enough to sell on, and confirmed by two providers.
@@ -427,9 +428,18 @@ export function refundReceipt(channel: Channel, transaction: Uint8Array, amount:
   };
 }
 
+/** A message of the scheme that is presented for a call. Its signature is valid. */
+export interface ChannelMessage {
+  readonly channelId: Uint8Array;
+  readonly payload: ChannelPayload;
+  readonly call: UsdcCall;
+  readonly identifier: Identifier | null;
+  readonly asker: Asker;
+}
+
 /** Whether a sale's client asks now: by its address or its payment identifier. Neither can be read from the chain. */
-export function isSaleOf(sale: Payment, { identity, identifierHash }: Presenter): boolean {
+export function isSaleOf(sale: Payment, { call, identifier }: Pick<ChannelMessage, 'call' | 'identifier'>): boolean {
   // Channels are sold by one protocol.
-  const { protocol } = sale;
-  return isSameBuyer(sale, { clientHash: hashClient(sale.nonce, identity), identifierHash, protocol });
+  const credential = { protocol: sale.protocol };
+  return isSameBuyer(sale, { clientHash: hashClient(sale.nonce, call.identity), identifier, credential });
 }

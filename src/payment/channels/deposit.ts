@@ -1,17 +1,22 @@
 import { hash } from 'node:crypto';
 import type { ChannelsConfig } from '../../config/payment.ts';
-import { TooMany } from '../../errors.ts';
+import { AppError, TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { clientTakes, createMinuteWindows, MAX_CLIENTS, openClientWindows, takeAll } from '../../lib/limits/windows.ts';
 import type { ChannelCharge } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { PurchaseRail, SignedPayment } from '../rail.ts';
-import { PaymentRefused } from '../refusal.ts';
+import type { Sold } from '../call.ts';
+import { UsedElsewhere } from '../known-payment.ts';
+import type { Credential } from '../protocol.ts';
+import type { Sale, SignedPayment, SignedScheme, UsdcCall } from '../rail.ts';
+import { AnswerGone } from '../receipt.ts';
+import { chargedUnknown, PaymentRefused } from '../refusal.ts';
+import { OPEN_PAYMENTS, type SaleContext, sellSigned } from '../sale.ts';
 import { type Authorization, EXPIRED, NONCE_USED, REVERTED } from '../settler.ts';
 import { hashAuthorization } from '../usdc/authorization.ts';
 import { depositCalldata } from './calldata.ts';
-import type { ChannelBook } from './channel.ts';
+import { type ChannelBook, channelReceipt } from './channel.ts';
 import {
   type ChannelPayload,
   type ChannelTerms,
@@ -32,6 +37,7 @@ export type DepositPayload = Extract<ChannelPayload, { kind: 'deposit' }>;
 
 export interface DepositPayment extends SignedPayment {
   readonly payload: DepositPayload;
+  readonly channel: ChannelCharge;
 }
 
 const COLLECTOR = hexToBytes(DEPOSIT_COLLECTOR);
@@ -52,7 +58,6 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
   };
   const whole = [hashAuthorization(authorization, SETTLEMENT_BYTES), channelId, Buffer.from(`${max}`), signature];
   return {
-    kind: 'signed',
     payload,
     authorization,
     channel: { channelId, max, signature },
@@ -93,7 +98,7 @@ export function depositReason(stored: string): string {
   return REASONS[stored] ?? stored;
 }
 
-export interface DepositSaleOptions {
+export interface DepositOptions {
   store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
   book: ChannelBook;
   scheme: Scheme;
@@ -102,60 +107,75 @@ export interface DepositSaleOptions {
   limits: DepositLimits;
 }
 
-type DepositSale = Required<
-  Pick<PurchaseRail, 'check' | 'readPayer' | 'verify' | 'checkPaid' | 'whyNotReserved' | 'refuseUsed'>
->;
-
-export function createDepositSale(
-  { store, book, scheme, terms, bounds, limits }: DepositSaleOptions,
-  checks: Pick<PurchaseRail, 'readPayer' | 'verify'>,
-): DepositSale {
+/** What a deposit adds to the checks of an authorization. */
+export function createDepositChecks(
+  { store, book, scheme, terms, bounds, limits }: DepositOptions,
+  checks: Pick<SignedScheme<DepositPayment>, 'readPayer' | 'verify'>,
+): Required<Pick<SignedScheme<DepositPayment>, 'check' | 'readPayer' | 'verify' | 'checkPaid'>> {
   return {
-    check: ({ payload }: DepositPayment, _requirement, now) => {
+    check: ({ payload }, _requirement, now) => {
       checkVoucher(payload, terms, scheme);
       checkDeposit(payload, bounds, now);
     },
     /** The ledger comes first, because it costs no read. Only what may be reserved makes a row of a channel. */
-    readPayer: async (payment: DepositPayment, asker, more) => {
-      const { voucher, config } = payment.payload;
+    readPayer: async (sale, signed) => {
+      const { voucher, config } = sale.payment.payload;
       const known = await store.get(voucher.channelId);
-      const certain = known && faultOf(known, coveredBy(payment, more.price));
+      const certain = known && faultOf(known, coveredBy(sale));
       if (certain && !certain.mayBeOld) throw certain.refusal;
-      const seen = await checks.readPayer(payment, asker, more);
-      const { channel, isNew } = await book.look(voucher.channelId, config, asker);
-      checkCovered(channel, coveredBy(payment, more.price));
-      await limits.check(channel, asker.client);
+      const seen = await checks.readPayer(sale, signed);
+      const { channel, isNew } = await book.look(voucher.channelId, config, sale.asker);
+      checkCovered(channel, coveredBy(sale));
+      await limits.check(channel, sale.asker.client);
       if (isNew) await book.keep(channel);
       return seen;
     },
-    verify: async (id, payment: DepositPayment, seen, more) => {
-      const { voucher, config } = payment.payload;
-      const channel = await book.open(voucher.channelId, config, more.asker);
-      checkCovered(channel, coveredBy(payment, more.price));
-      const takeBack = await limits.take(channel, more.asker.client);
+    verify: async (sale, payer) => {
+      const { voucher, config } = sale.payment.payload;
+      const channel = await book.open(voucher.channelId, config, sale.asker);
+      checkCovered(channel, coveredBy(sale));
+      const takeBack = await limits.take(channel, sale.asker.client);
       try {
-        return { ...(await checks.verify(id, payment, seen, more)), nothingSent: takeBack };
+        return { ...(await checks.verify(sale, payer)), nothingSent: takeBack };
       } catch (error) {
         takeBack();
         throw error;
       }
     },
     /** The deposit is in the channel by now. */
-    checkPaid: async (payment: DepositPayment, price, asker) => {
-      const { voucher, config } = payment.payload;
-      const channel = await book.reread(await book.open(voucher.channelId, config, asker), asker);
-      checkCovered(channel, { ...coveredBy(payment, price), deposit: 0n });
-    },
-    whyNotReserved: async ({ channel }) => (channel ? busyOrStale(store, channel) : null),
-    refuseUsed: async ({ channel }) => {
-      const known = channel && (await store.get(channel.channelId));
-      return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));
+    checkPaid: async (sale) => {
+      const { voucher, config } = sale.payment.payload;
+      const channel = await book.reread(await book.open(voucher.channelId, config, sale.asker), sale.asker);
+      checkCovered(channel, { ...coveredBy(sale), deposit: 0n });
     },
   };
 }
 
-function coveredBy({ payload: { voucher, deposit } }: DepositPayment, price: bigint): Covered {
-  return { max: voucher.maxClaimableAmount, price, deposit: deposit.amount };
+/** Sells a deposit as any signed payment is sold, and says no in the scheme's words. */
+export async function sellDeposit(
+  sales: SaleContext,
+  scheme: SignedScheme<DepositPayment>,
+  store: DepositOptions['store'],
+  call: UsdcCall,
+  credential: Credential,
+): Promise<Sold> {
+  const charge = () => scheme.read(credential.payload).channel;
+  try {
+    return await sellSigned(sales, scheme, call, credential);
+  } catch (error) {
+    if (error instanceof UsedElsewhere) throw await chargedUnknown(() => staleOrMismatched(store, charge()));
+    if (error instanceof AnswerGone) throw error.withReceipt(channelReceipt);
+    if (error instanceof PaymentRefused && error.settlement && depositReason(error.reason) !== error.reason)
+      throw error.renamed(depositReason(error.reason));
+    if (error instanceof AppError && error.code === OPEN_PAYMENTS)
+      throw await chargedUnknown(() => busyOrStale(store, charge()));
+    throw error;
+  }
+}
+
+function coveredBy({ payment, call }: Sale<DepositPayment>): Covered {
+  const { voucher, deposit } = payment.payload;
+  return { max: voucher.maxClaimableAmount, price: call.price, deposit: deposit.amount };
 }
 
 function checkCovered(channel: Channel, covered: Covered): void {
@@ -164,14 +184,20 @@ function checkCovered(channel: Channel, covered: Covered): void {
 }
 
 /** Another deposit is open, or the voucher has bought another call: then the client's state is old. */
-async function busyOrStale(
-  store: DepositSaleOptions['store'],
-  { channelId, max }: ChannelCharge,
-): Promise<PaymentRefused> {
+async function busyOrStale(store: DepositOptions['store'], { channelId, max }: ChannelCharge): Promise<PaymentRefused> {
   const isOpen = (await store.findOpen(channelId)) !== null;
   const known = isOpen ? null : await store.get(channelId);
   const isUsed = known !== null && (await store.findSale(channelId, max)) !== null;
   return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
+}
+
+/** The deposit has been used for another request. */
+async function staleOrMismatched(
+  store: DepositOptions['store'],
+  { channelId }: ChannelCharge,
+): Promise<PaymentRefused> {
+  const known = await store.get(channelId);
+  return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));
 }
 
 // A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei; its payer may take the money back at once.

@@ -10,22 +10,16 @@ import { addressOf, signRecoverable } from '../../lib/secp256k1.ts';
 import { allTried, createRounds } from '../../lib/tasks.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../store/ports/channels.ts';
-import type { Ledger } from '../ledger.ts';
-import type { Accepted } from '../protocol.ts';
-import type {
-  Asker,
-  OpenRail,
-  PaidProof,
-  PayerReading,
-  PaymentCommand,
-  Presenter,
-  PurchaseRail,
-  RailInfo,
-} from '../rail.ts';
+import type { Sold } from '../call.ts';
+import { hashRequest, type Ledger } from '../ledger.ts';
+import { askerOf, checkFailures, counted } from '../limits.ts';
+import type { Accepted, Credential } from '../protocol.ts';
+import type { RailInfo, Sale, SignedScheme, UsdcCall, UsdcRail } from '../rail.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
-import { type Authorization, paymentKey, type RailProbe, type RailSettling, type SettlerContext } from '../settler.ts';
+import type { SaleContext } from '../sale.ts';
+import type { Authorization, RailProbe, RailSettling, SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import { checkAccepted, neededValidity, receiveDigest } from '../usdc/authorization.ts';
 import { createTransferBooks } from '../usdc/books.ts';
@@ -40,6 +34,7 @@ import { domainSeparator, USDC_DOMAIN } from '../usdc/token.ts';
 import { createChannelBooks } from './books.ts';
 import { channelIdCalldata } from './calldata.ts';
 import {
+  type ChannelMessage,
   channelReceipt,
   createChannelBook,
   createChannelPruning,
@@ -55,12 +50,12 @@ import {
 } from './claim-health.ts';
 import { type ClaimReport, createClaims } from './claims.ts';
 import {
+  createDepositChecks,
   createDepositLimits,
-  createDepositSale,
+  type DepositOptions,
   type DepositPayment,
-  type DepositSaleOptions,
   depositPayment,
-  depositReason,
+  sellDeposit,
 } from './deposit.ts';
 import { createRefund } from './refund.ts';
 import { createRefundOperations } from './refund-sending.ts';
@@ -81,20 +76,21 @@ import { createTurns } from './turns.ts';
 import { createSellVoucher } from './voucher-sale.ts';
 import { createWithdrawalWatch } from './withdrawals.ts';
 
-// The rail `usdc-channels`, put together: the sale (a deposit is a signed payment, a voucher a paid proof, a refund a
-// command), what a 402 says, the part that settles, and the probe for the contracts. Before that nothing is offered.
+// The rail `usdc-channels`, put together: the sale of its three kinds of message (a deposit is a signed payment; a
+// voucher is charged at once; a refund buys nothing), what a 402 says, the part that settles, and the probe for the
+// contracts. Before that nothing is offered.
 
-interface ChannelRailOptions extends DepositSaleOptions {
+interface ChannelSaleOptions extends DepositOptions {
+  sales: SaleContext;
   ledger: Pick<Ledger, 'openBefore'>;
   balanceContracts: readonly Uint8Array[];
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  status: PurchaseRail['status'];
-  requirement: PurchaseRail['requirement'];
-  checkSignature(payment: DepositPayment, asker: Asker): Promise<PayerReading | null>;
+  status: RailStatus;
+  requirement: SignedScheme['requirement'];
+  checkSignature: SignedScheme['checkSignature'];
   sellVoucher: ReturnType<typeof createSellVoucher>;
-  refund(payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): ReturnType<PaymentCommand['run']>;
-  network: string;
+  refund: ReturnType<typeof createRefund>;
   clock: Clock;
 }
 
@@ -105,10 +101,59 @@ const REASONS = {
   simulation: reason('deposit_simulation_failed'),
 };
 
-export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
-  const { status, requirement, checkSignature } = options;
-  const checks = createAuthorizationChecks({ ...options, contract: SETTLEMENT_BYTES, reasons: REASONS });
+/** Sells each kind of message in its own way. No kind is known to the core. */
+export function createChannelSale(options: ChannelSaleOptions): UsdcRail['sell'] {
+  const { sales, store, requirement, terms, scheme, sellVoucher, refund } = options;
+  const { failures } = sales;
+  const deposit = createDepositScheme(options);
 
+  /** Throws PaymentRefused unless the message is for the entry's terms and its signer made it. */
+  function present(
+    payload: ChannelPayload,
+    call: UsdcCall,
+    credential: Credential,
+  ): Omit<ChannelMessage, 'identifier'> {
+    const entry = requirement(call.plain);
+    checkTerms(credential.accepted ?? entry, entry);
+    return { payload, channelId: checkVoucher(payload, terms, scheme), call, asker: askerOf(failures, call) };
+  }
+
+  /** It runs no endpoint. So it is read before the request's parameters. */
+  async function sellRefund(call: UsdcCall, credential: Credential): Promise<Sold> {
+    const payload = readPayload(credential.payload);
+    const identifier = credential.identifier();
+    const signer = signerOf(payload);
+    checkFailures(failures, signer, call.client);
+    return counted(failures, signer, call, async (watched) =>
+      refund({ ...present(payload, watched, credential), identifier }),
+    );
+  }
+
+  async function sellByVoucher(call: UsdcCall, credential: Credential): Promise<Sold> {
+    const requestHash = hashRequest(call.route, call.params());
+    const identifier = credential.identifier();
+    const payload = readPayload(credential.payload);
+    const { protocol } = credential;
+    return counted(failures, signerOf(payload), call, async (watched) =>
+      sellVoucher({ ...present(payload, watched, credential), identifier, requestHash, protocol }),
+    );
+  }
+
+  return async (call, credential) => {
+    switch (credential.payload.type) {
+      case 'refund':
+        return sellRefund(call, credential);
+      case 'deposit':
+        return sellDeposit(sales, deposit, store, call, credential);
+      default:
+        return sellByVoucher(call, credential);
+    }
+  };
+}
+
+function createDepositScheme(options: ChannelSaleOptions): SignedScheme<DepositPayment> {
+  const { status, requirement, checkSignature } = options;
+  const checks = createAuthorizationChecks({ ...options, reasons: REASONS });
   return {
     contract: SETTLEMENT_BYTES,
     status,
@@ -116,13 +161,12 @@ export function createChannelsRail(options: ChannelRailOptions): PurchaseRail {
     checkSignature,
     read: (given) => {
       const payload = readPayload(given);
-      return payload.kind === 'deposit' ? depositPayment(payload) : proofOf(payload, options);
+      if (payload.kind !== 'deposit') throw new PaymentRefused(reason('payload_type'));
+      return depositPayment(payload);
     },
-    readCommand: (given) => (given.type === 'refund' ? commandOf(readPayload(given), options) : null),
     checkAccepted: checkTerms,
     review: checks.review,
-    ...createDepositSale(options, checks),
-    reasonOf: depositReason,
+    ...createDepositChecks(options, checks),
     receipt: channelReceipt,
   };
 }
@@ -132,29 +176,8 @@ function checkTerms(accepted: Accepted, requirement: Parameters<typeof checkAcce
   checkAccepted(accepted, requirement);
 }
 
-/** Signs the vouchers. Failures and refunds count for it: any account can fund a channel in another payer's name. */
-const signerOf = ({ config }: ChannelPayload): Uint8Array => config.payerAuthorizer;
-
-function proofOf(payload: ChannelPayload, { terms, scheme, sellVoucher }: ChannelRailOptions): PaidProof {
-  return {
-    kind: 'paid',
-    signer: signerOf(payload),
-    redeem: async (order) => {
-      checkTerms(order.accepted, order.requirement);
-      return sellVoucher({ payload, channelId: checkVoucher(payload, terms, scheme) }, order);
-    },
-  };
-}
-
-function commandOf(payload: ChannelPayload, { terms, scheme, refund }: ChannelRailOptions): PaymentCommand {
-  return {
-    signer: signerOf(payload),
-    run: async (accepted, requirement, asker) => {
-      checkTerms(accepted, requirement);
-      return refund(payload, checkVoucher(payload, terms, scheme), asker);
-    },
-  };
-}
+/** In hex. Signs the vouchers. Failures and refunds count for it: any account can fund a channel in another's name. */
+const signerOf = ({ config }: ChannelPayload): string => bytesToHex(config.payerAuthorizer);
 
 const STALE = 'Sign the next voucher over the charges in extra.channelState of the entry, plus the price.';
 const CONFIG = 'Open a channel with the terms of the entry.';
@@ -242,6 +265,7 @@ export const channelsInfo: RailInfo = {
 
 interface ChannelsNeeds {
   config: Config;
+  sales: SaleContext;
   ledger: Ledger;
   channels: ChannelStore;
   balanceContracts: readonly Uint8Array[];
@@ -266,7 +290,7 @@ const CLOCK_SLACK_SECONDS = 120;
 /** Milliseconds that a stop waits for the last claims: half of what a stop may take (`src/http/lifecycle.ts`). */
 const LAST_CLAIMS_MS = 5000;
 
-export interface OpenChannels extends OpenRail {
+export interface OpenChannels extends UsdcRail {
   /** Claims all charges. Rejects in a process that does not settle, and when chain or ledger cannot be read. */
   claimAll(signal: AbortSignal): Promise<ClaimReport>;
 }
@@ -291,7 +315,8 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
   return {
     info: channelsInfo,
     recognises: (accepted) => accepted.scheme === SCHEME,
-    purchase: openPurchase(needs, status, { channels, scheme, terms, onBegun: () => here?.wake() }),
+    contract: SETTLEMENT_BYTES,
+    sell: openSale(needs, status, { channels, scheme, terms, onBegun: () => here?.wake() }),
     openSettling: (context) => {
       here = openChannelSettling(
         { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs: LAST_CLAIMS_MS },
@@ -306,19 +331,19 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
   };
 }
 
-interface OpenPurchaseOptions {
+interface OpenSaleOptions {
   channels: ChannelsConfig;
   scheme: ReturnType<typeof createScheme>;
   terms: ChannelTerms;
   onBegun(): void;
 }
 
-function openPurchase(
+function openSale(
   needs: ChannelsNeeds,
   status: RailStatus,
-  { channels, scheme, terms, onBegun }: OpenPurchaseOptions,
-): PurchaseRail {
-  const { config, ledger, balanceContracts, check, evidence, clock, log } = needs;
+  { channels, scheme, terms, onBegun }: OpenSaleOptions,
+): UsdcRail['sell'] {
+  const { config, sales, ledger, balanceContracts, check, evidence, clock, log } = needs;
   const network = config.network.caip2;
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
@@ -331,48 +356,24 @@ function openPurchase(
     lastHead: needs.chain.agreed.lastHead,
     clock,
   });
-  const turns = createTurns(clock);
   const limits = claimLimits(channels);
   const key = hexToBytes(channels.authorizerKey);
+  const shared = { store, book, turns: createTurns(clock), status, network, clock };
+  const risk = createClaimRisk({ store, network, limits, clock });
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
-  return createChannelsRail({
-    store,
+  return createChannelSale({
+    ...shared,
+    sales,
     ledger,
     balanceContracts,
     check,
     evidence,
-    status,
-    book,
     scheme,
     terms,
-    network,
-    clock,
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
-    sellVoucher: createSellVoucher({
-      store,
-      ledger,
-      book,
-      turns,
-      status,
-      limits,
-      network,
-      clock,
-      log,
-      risk: createClaimRisk({ store, network, limits, clock }),
-    }),
-    refund: createRefund({
-      store,
-      book,
-      turns,
-      status,
-      scheme,
-      sign,
-      onBegun,
-      network,
-      waitMs: config.settleWaitMs,
-      clock,
-    }),
+    sellVoucher: createSellVoucher({ ...shared, ledger, failures: sales.failures, limits, risk, log }),
+    refund: createRefund({ ...shared, scheme, sign, onBegun, waitMs: config.settleWaitMs }),
     limits: createDepositLimits({ store, config: channels, clock }),
     bounds: {
       minDeposit: channels.minDeposit,
@@ -383,14 +384,12 @@ function openPurchase(
 }
 
 function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds, status: RailStatus) {
-  const { usdc, chainId, caip2 } = config.network;
+  const { usdc, chainId } = config.network;
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);
-  const hasPaid = (authorization: Authorization) =>
-    ledger.hasSettled(paymentKey(authorization, caip2, SETTLEMENT_BYTES));
-  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, contracts });
-  return (...[{ authorization }, asker]: Parameters<PurchaseRail['checkSignature']>) =>
-    checkSignature(authorization, asker).catch((error) => {
+  const checkSignature = createSignatureCheck({ check, digestOf, status, ledger, contracts });
+  return (sale: Sale) =>
+    checkSignature(sale).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
     });
 }

@@ -11,12 +11,11 @@ import {
   takeAll,
 } from '../../lib/limits/windows.ts';
 import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
-import type { Asker, Presenter } from '../rail.ts';
-import type { Delivery } from '../receipt.ts';
+import type { Sold } from '../call.ts';
 import { orSettlementUnknown, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import type { RailStatus } from '../settling.ts';
 import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
-import { type ChannelBook, isSaleOf, refundReceipt } from './channel.ts';
+import { type ChannelBook, type ChannelMessage, isSaleOf, refundReceipt } from './channel.ts';
 import { type ChannelPayload, reason, type Scheme } from './scheme.ts';
 import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-sale.ts';
@@ -55,20 +54,22 @@ export function createRefund(options: RefundOptions) {
   const limits = createRefundLimits(clock);
 
   /** Checks the ledger's own rows and counts the refund before anything is read. Returns what takes the count back. */
-  async function admit(channel: Channel, payload: ChannelPayload, asker: Asker & Presenter): Promise<() => void> {
+  async function admit(channel: Channel, refund: ChannelMessage): Promise<() => void> {
     const { id, charged } = channel;
+    const { payload, call } = refund;
     if (payload.voucher.maxClaimableAmount !== charged) throw new StaleVoucher(channel);
     checkBought(channel);
     checkPause(channel, askedIn(payload), await store.lastRefund(id), clock.nowMs());
     const sale = await store.findSale(id, charged);
-    const isBuyer = sale !== null && isSaleOf(sale, asker);
+    const isBuyer = sale !== null && isSaleOf(sale, refund);
     // By the key that signs for the channel: any account can fund a channel in another payer's name.
-    return limits.take({ signer: bytesToHex(channel.payerAuthorizer), client: asker.client, isBuyer });
+    return limits.take({ signer: bytesToHex(channel.payerAuthorizer), client: call.client, isBuyer });
   }
 
-  async function begin(channelId: Uint8Array, payload: ChannelPayload, asker: Asker & Presenter): Promise<string> {
+  async function begin(refund: ChannelMessage): Promise<string> {
+    const { channelId, payload, asker } = refund;
     const known = await book.open(channelId, payload.config, asker);
-    const takeBack = await admit(known, payload, asker);
+    const takeBack = await admit(known, refund);
     const id = nextId();
     let isTried = false;
     try {
@@ -90,16 +91,17 @@ export function createRefund(options: RefundOptions) {
     }
   }
 
-  return async (payload: ChannelPayload, channelId: Uint8Array, asker: Asker & Presenter): Promise<Delivery> => {
+  return async (refund: ChannelMessage): Promise<Sold> => {
+    const { channelId, payload, call } = refund;
     const shortage = status.cannotSend();
     if (shortage) throw new Unavailable('settlement_unavailable', `refunds cannot be sent now: ${shortage}`);
     const charged = payload.voucher.maxClaimableAmount;
     const begun = await turns.take(
       bytesToHex(channelId),
       { chargedBefore: charged, request: 'refund', charged },
-      asker.signal,
+      call.signal,
       async () => {
-        const id = await begin(channelId, payload, asker);
+        const id = await begin(refund);
         return { value: id, charged, isCorrected: false };
       },
     );
@@ -121,7 +123,7 @@ async function deliver(
   store: Pick<RefundOptions['store'], 'get'>,
   channelId: Uint8Array,
   { state, transaction, amount, endedAt }: ChannelOperation,
-): Promise<Delivery> {
+): Promise<Sold> {
   if (state === 'failed' || !transaction) throw new PaymentRefused(reason('refund_transaction_failed'));
   const channel = await orSettlementUnknown(() => store.get(channelId));
   if (!channel) throw new Unavailable('ledger_unavailable', PAID, 5, { charged: 'unknown' });

@@ -6,17 +6,26 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/channels.ts';
-import type { Payment } from '../../store/ports/payments.ts';
+import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
+import type { Sold } from '../call.ts';
 import { identifierConflict, isSameRequest } from '../known-payment.ts';
 import { createReadSoon, hashClient, type Ledger, type ReadSoon } from '../ledger.ts';
-import type { PaidOrder } from '../rail.ts';
-import { AnswerGone, type Delivery, handOut } from '../receipt.ts';
-import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
+import { checkFailures, type Failures } from '../limits.ts';
+import type { ProtocolName } from '../protocol.ts';
+import { AnswerGone, deliver } from '../receipt.ts';
+import {
+  chargedUnknown,
+  checkable,
+  NOT_OFFERED,
+  PaymentRefused,
+  replyStoreFull,
+  settlementUnknown,
+} from '../refusal.ts';
 import type { RailStatus } from '../settling.ts';
 import { word } from '../usdc/token.ts';
-import { type ChannelBook, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
+import { type ChannelBook, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
 import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.ts';
-import { type ChannelPayload, reason, SETTLEMENT_BYTES } from './scheme.ts';
+import { reason, SETTLEMENT_BYTES } from './scheme.ts';
 import type { Turn, Turns } from './turns.ts';
 
 // The sale of a call for a voucher. The charge, the voucher and the answer are one write; the bytes leave after it.
@@ -27,9 +36,10 @@ import type { Turn, Turns } from './turns.ts';
 // 5. The write raises the charges to the voucher's ceiling. Then the answer leaves.
 
 interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
-  store: JudgeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
-  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
+  store: JudgeVoucherOptions['store'] & ChargeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
+  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier' | 'hasRoom'>;
   turns: Turns;
+  failures: Failures;
 }
 
 /** How often a sale may lose its charge to another process. */
@@ -50,27 +60,27 @@ function createTurn(options: SellVoucherOptions) {
   const { redelivered, judgeVoucher } = createJudgeVoucher(options);
 
   async function sellInTurn(
-    voucher: PresentedVoucher,
-    order: PaidOrder,
+    voucher: VoucherCall,
     { known, isDoubted }: Pick<TurnOptions, 'known' | 'isDoubted'>,
-  ): Promise<Delivery> {
+  ): Promise<Sold> {
+    const { call } = voucher;
     let body: Uint8Array | null = null;
     for (let tries = 0; tries < MOST_TRIES; tries++) {
       // After a lost charge the channel is read again: another process has charged it.
       const state = tries === 0 ? { known, isDoubted } : { known: null, isDoubted: true };
-      const again = await judgeVoucher(voucher, order, state);
+      const again = await judgeVoucher(voucher, state);
       if (again) return again;
-      body ??= await order.run();
-      const sale = await chargeVoucher(options, voucher, order, body);
+      body ??= await call.run('sale', call.signal);
+      const sale = await chargeVoucher(options, voucher, body);
       if (!sale) continue;
-      options.risk.note(order.price);
-      return handOut(options, sale, body, { price: order.price, rail: { receipt: channelReceipt } });
+      options.risk.note(call.price);
+      return deliver(options, channelReceipt, sale, body, call.price);
     }
     throw new PaymentRefused(reason('channel_busy'));
   }
 
   /** Another process may have charged the voucher. Unless the ledger denies it, the error says `charged: "unknown"`. */
-  async function fail({ channelId, payload }: PresentedVoucher, error: unknown): Promise<never> {
+  async function fail({ channelId, payload }: VoucherCall, error: unknown): Promise<never> {
     if (error instanceof PaymentRefused) throw error;
     const now = await soon(options.store.get(channelId)).catch(() => 'unread' as const);
     if (now !== 'unread' && now && now.charged < payload.voucher.maxClaimableAmount) throw error;
@@ -78,14 +88,10 @@ function createTurn(options: SellVoucherOptions) {
   }
 
   /** A stale voucher is an outcome of the turn: the channel then waits for the corrected one. */
-  async function turn(
-    voucher: PresentedVoucher,
-    order: PaidOrder,
-    { arrival, ...more }: TurnOptions,
-  ): Promise<Turn<Delivery | PaymentRefused>> {
+  async function turn(voucher: VoucherCall, { arrival, ...more }: TurnOptions): Promise<Turn<Sold | PaymentRefused>> {
     const { maxClaimableAmount: max } = voucher.payload.voucher;
     try {
-      return { value: await sellInTurn(voucher, order, more), charged: max, isCorrected: false };
+      return { value: await sellInTurn(voucher, more), charged: max, isCorrected: false };
     } catch (error) {
       if (!(error instanceof StaleVoucher)) return fail(voucher, error);
       const value = await chargedUnknown(() => corrections.answer(voucher.channelId, max, error, arrival));
@@ -101,58 +107,54 @@ export function createSellVoucher(options: SellVoucherOptions) {
   const soon = createReadSoon(options.clock);
 
   async function sell(
-    voucher: PresentedVoucher,
-    order: PaidOrder,
+    voucher: VoucherCall,
     arrival: number,
     { channel, inTurn }: Awaited<ReturnType<typeof readChannel>>,
-  ): Promise<Delivery> {
-    const { maxClaimableAmount: max } = voucher.payload.voucher;
-    const key = bytesToHex(voucher.channelId);
+  ): Promise<Sold> {
+    const { call, payload, channelId, requestHash } = voucher;
+    const { maxClaimableAmount: max } = payload.voucher;
+    const key = bytesToHex(channelId);
     const check = async (): Promise<void> => {
-      order.admit();
+      admit(options, voucher);
       const why = options.status.stopsSales?.() ?? null;
       if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
       // Claims publish vouchers, so a third party may present one over what is claimed. It never takes a turn.
       if (channel && max <= channel.state.totalClaimed)
         throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-      await checkIdentifier({ ...options, soon }, voucher, order);
+      await checkIdentifier({ ...options, soon }, voucher);
     };
     // A sale of the voucher may be under way, or may have ended since the channel was read.
     await (inTurn(false).isDoubted || options.turns.isBusy(key) ? chargedUnknown(check) : check());
-    const request = Buffer.from(order.requestHash).toString('latin1');
-    const asking = { chargedBefore: max - order.price, charged: channel?.charged ?? null, request };
-    const sold = await options.turns.take(key, asking, order.asker.signal, (hasWaited) =>
-      turn(voucher, order, { arrival, ...inTurn(hasWaited) }),
+    const request = Buffer.from(requestHash).toString('latin1');
+    const asking = { chargedBefore: max - call.price, charged: channel?.charged ?? null, request };
+    const sold = await options.turns.take(key, asking, call.signal, (hasWaited) =>
+      turn(voucher, { arrival, ...inTurn(hasWaited) }),
     );
     if (sold === null) throw new PaymentRefused(reason('channel_busy'));
     if (sold instanceof PaymentRefused) throw sold;
     return sold;
   }
 
-  return async (voucher: PresentedVoucher, order: PaidOrder): Promise<Delivery> => {
+  return async (voucher: VoucherCall): Promise<Sold> => {
     const arrival = arrive();
-    const read = await readChannel({ ...options, soon }, voucher, order);
+    const read = await readChannel({ ...options, soon }, voucher);
     const { channel } = read;
     // A voucher over more than the charges has bought nothing.
-    if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged)
-      return sell(voucher, order, arrival, read);
+    if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged) return sell(voucher, arrival, read);
     // Any other may have been charged, whatever fails now. A request that needs no turn does not wait for one.
-    return chargedUnknown(
-      async () => (await redelivered(voucher, order)) ?? (await sell(voucher, order, arrival, read)),
-    );
+    return chargedUnknown(async () => (await redelivered(voucher)) ?? (await sell(voucher, arrival, read)));
   };
 }
 
 /** The ledger's row. `inTurn` tells in the request's turn whether it still counts. */
 async function readChannel(
   { store, turns, soon }: Pick<SellVoucherOptions, 'store' | 'turns'> & { soon: ReadSoon },
-  { channelId, payload }: PresentedVoucher,
-  { identifierHash }: PaidOrder,
+  { channelId, payload, identifier }: VoucherCall,
 ) {
   const turnsBefore = turns.endedTurns();
   const channel = await soon(store.get(channelId));
   // Others change a channel without our turn. So the row counts only where nothing was waited for since its read.
-  const isNew = !identifierHash && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
+  const isNew = !identifier && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
   const inTurn = (hasWaited: boolean) => {
     const isDoubted = !channel || hasWaited || turns.endedTurns() !== turnsBefore;
     return { isDoubted, known: isNew && !isDoubted ? channel : null };
@@ -163,37 +165,48 @@ async function readChannel(
 /** Throws 409 when another payment holds the identifier, or this voucher for another request. */
 async function checkIdentifier(
   { ledger, soon }: Pick<SellVoucherOptions, 'ledger'> & { soon: ReadSoon },
-  voucher: PresentedVoucher,
-  order: PaidOrder,
+  voucher: VoucherCall,
 ): Promise<void> {
-  const holder = order.identifierHash && (await soon(ledger.findByIdentifier(order.identifierHash)));
+  const { identifier } = voucher;
+  const holder = identifier && (await soon(ledger.findByIdentifier(identifier.hash)));
   if (!holder) return;
   const isSameVoucher = Buffer.compare(holder.nonce, nonceOf(voucher)) === 0;
-  if (isSameVoucher && isSameRequest(holder, order)) return;
+  if (isSameVoucher && isSameRequest(holder, voucher)) return;
   // Held by this voucher for another request: it is charged.
   throw identifierConflict(isSameVoucher);
 }
 
-/** Presented for a call, with a valid signature. */
-interface PresentedVoucher {
-  readonly channelId: Uint8Array;
-  readonly payload: ChannelPayload;
+/** Throws TooMany while the signer or the client must wait, Unavailable when the reply store is full. */
+function admit({ failures, ledger }: Pick<SellVoucherOptions, 'failures' | 'ledger'>, voucher: VoucherCall): void {
+  const { call, payload } = voucher;
+  if (call.endpoint.isOff) throw new PaymentRefused(NOT_OFFERED);
+  checkFailures(failures, bytesToHex(payload.config.payerAuthorizer), call.client);
+  if (!ledger.hasRoom()) throw replyStoreFull();
+}
+
+/** A voucher that is presented for a call. */
+export interface VoucherCall extends ChannelMessage {
+  readonly requestHash: Uint8Array;
+  readonly protocol: ProtocolName;
 }
 
 interface ChargeVoucherOptions {
-  ledger: Pick<Ledger, 'charge'>;
+  ledger: Pick<Ledger, 'keepPaid'>;
+  store: Pick<ChannelStore, 'charge'>;
   network: string;
 }
 
 /** Null when the voucher no longer fits the channel. Throws `settlement_unknown` when the store may have charged. */
 async function chargeVoucher(
-  { ledger, network }: ChargeVoucherOptions,
-  voucher: PresentedVoucher,
-  order: PaidOrder,
+  { ledger, store, network }: ChargeVoucherOptions,
+  voucher: VoucherCall,
   body: Uint8Array,
 ): Promise<Payment | null> {
   try {
-    return await ledger.charge(saleOf(voucher, order, network), body);
+    return await ledger.keepPaid(body, async (row, keepUntil) => {
+      const sale = { ...saleOf(voucher, network), ...row };
+      return chargedSale(sale, await store.charge(sale, body, keepUntil));
+    });
   } catch (error) {
     // A store whose connection broke may have stored the charge. The same voucher then gets the answer.
     throw error instanceof Unavailable ? error : settlementUnknown(error);
@@ -201,18 +214,14 @@ async function chargeVoucher(
 }
 
 /** The nonce in the ledger's key. No two vouchers of one payer share it. */
-function nonceOf({ channelId, payload }: PresentedVoucher): Uint8Array {
+function nonceOf({ channelId, payload }: VoucherCall): Uint8Array {
   return keccak256(Buffer.concat([channelId, word(payload.voucher.maxClaimableAmount)]));
 }
 
-function saleOf(
-  voucher: PresentedVoucher,
-  order: PaidOrder,
-  network: string,
-): Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'> {
-  const { channelId, payload } = voucher;
+function saleOf(voucher: VoucherCall, network: string): Omit<VoucherSale, 'id' | 'bootId' | 'reservedAt'> {
+  const { channelId, payload, call, requestHash, identifier, protocol } = voucher;
   const { config, voucher: signed } = payload;
-  const { price, route, requestHash, identifierHash, identity, protocol } = order;
+  const { price, route, identity } = call;
   const { maxClaimableAmount: max, signature } = signed;
   const nonce = nonceOf(voucher);
   const authorizationHash = hash('sha256', Buffer.concat([SETTLEMENT_BYTES, nonce, signature]), 'buffer');
@@ -228,11 +237,50 @@ function saleOf(
     validAfter: 0n,
     validBefore: 0n,
     requestHash,
-    identifierHash,
+    identifierHash: identifier?.hash ?? null,
     clientHash: hashClient(nonce, identity),
     route,
     protocol,
     channel: { channelId, max, signature },
+  };
+}
+
+/** The row of a voucher's sale; null where it was not charged. A read would cost a tenth of the sale's ledger time. */
+export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Payment | null {
+  if (!after) return null;
+  const { id, network, contract, payer, nonce, bootId, amount, payTo, validAfter, validBefore } = sale;
+  const { authorizationHash, requestHash, price, clientHash, identifierHash, reservedAt, channel, protocol } = sale;
+  return {
+    id,
+    network,
+    contract,
+    payer,
+    nonce,
+    state: 'settled',
+    bootId,
+    amount,
+    payTo,
+    validAfter,
+    validBefore,
+    signature: null,
+    authorizationHash,
+    requestHash,
+    price,
+    charged: price,
+    payerHasCode: null,
+    clientHash,
+    identifierHash,
+    checkedBlock: null,
+    transaction: null,
+    block: null,
+    reason: null,
+    reservedAt,
+    endedAt: reservedAt,
+    deliveries: 0,
+    deliveredAt: null,
+    calldata: null,
+    protocol,
+    channel: { channelId: channel.channelId, max: channel.max, after },
   };
 }
 
@@ -251,43 +299,39 @@ function createJudgeVoucher(options: JudgeVoucherOptions) {
   const { store, ledger, book } = options;
 
   /** Null without a sale or redelivery left. Throws 410 (`answer_gone`) if undelivered: a refusal would cost twice. */
-  async function redelivered({ channelId, payload }: PresentedVoucher, order: PaidOrder): Promise<Delivery | null> {
+  async function redelivered(voucher: VoucherCall): Promise<Sold | null> {
+    const { channelId, payload } = voucher;
     const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
-    if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;
-    if (!isSaleOf(sale, order)) return null;
+    if (sale?.state !== 'settled' || !isSameRequest(sale, voucher)) return null;
+    if (!isSaleOf(sale, voucher)) return null;
     const body = await ledger.redeliver(sale.id);
-    if (body) return handOut(options, sale, body, { price: sale.price ?? 0n, rail: { receipt: channelReceipt } });
-    if (sale.deliveredAt === null) throw new AnswerGone(channelReceipt(sale));
+    if (body) return deliver(options, channelReceipt, sale, body, sale.price ?? 0n);
+    if (sale.deliveredAt === null) throw new AnswerGone(sale, channelReceipt(sale));
     return null;
   }
 
   /** Null when it fits; else its earlier answer. Throws PaymentRefused; Unavailable while charges are unclaimable. */
   async function judgeVoucher(
-    voucher: PresentedVoucher,
-    order: PaidOrder,
+    voucher: VoucherCall,
     { known, isDoubted }: { known: Channel | null; isDoubted: boolean },
-  ): Promise<Delivery | null> {
-    const look = () => checkable(() => fitOf(voucher, order, known));
+  ): Promise<Sold | null> {
+    const look = () => checkable(() => fitOf(voucher, known));
     const fitting = await (isDoubted ? chargedUnknown(look) : look());
     if ('again' in fitting) return fitting.again;
-    await checkClaims(options, fitting.channel, order.price);
+    await checkClaims(options, fitting.channel, voucher.call.price);
     if (await store.findOpen(voucher.channelId)) throw new PaymentRefused(reason('channel_busy'));
     return null;
   }
 
-  async function fitOf(
-    voucher: PresentedVoucher,
-    order: PaidOrder,
-    known: Channel | null,
-  ): Promise<{ channel: Channel } | { again: Delivery }> {
-    const { channelId, payload } = voucher;
-    const covered = { max: payload.voucher.maxClaimableAmount, price: order.price, deposit: 0n };
-    let channel = await (known ? book.fresh(known, order.asker) : book.open(channelId, payload.config, order.asker));
+  async function fitOf(voucher: VoucherCall, known: Channel | null): Promise<{ channel: Channel } | { again: Sold }> {
+    const { channelId, payload, call, asker } = voucher;
+    const covered = { max: payload.voucher.maxClaimableAmount, price: call.price, deposit: 0n };
+    let channel = await (known ? book.fresh(known, asker) : book.open(channelId, payload.config, asker));
     let fault = faultOf(channel, covered);
-    const again = fault && (await redelivered(voucher, order));
+    const again = fault && (await redelivered(voucher));
     if (again) return { again };
     if (fault?.mayBeOld) {
-      channel = await book.reread(channel, order.asker);
+      channel = await book.reread(channel, asker);
       fault = faultOf(channel, covered);
     }
     if (fault) throw fault.refusal;

@@ -1,4 +1,3 @@
-import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type ClientTurns, TurnRefused } from '../../lib/limits/shares.ts';
@@ -6,8 +5,10 @@ import { setNewest } from '../../lib/memory.ts';
 import { MSAT_PER_SAT, parseDecimal } from '../../lib/units.ts';
 import type { LightningStore } from '../../store/ports/lightning.ts';
 import type { RateSource } from '../../upstream/rates/bitcoin.ts';
+import type { Call } from '../call.ts';
 import type { Quote } from '../protocol.ts';
-import { clientGone, runEndpoint } from '../run-endpoint.ts';
+import type { Rail } from '../rail.ts';
+import { clientGone } from '../run-endpoint.ts';
 import type { RequestBinding } from './binding.ts';
 import type { Applicant, Issuance, Newcomers, OfferClient, RecentBuyers } from './issuance.ts';
 import type { Issuer } from './issuer.ts';
@@ -24,7 +25,17 @@ const FORGET_MARGIN_SECONDS = 60;
 const BUSY_RETRY_SECONDS = 2;
 const BUSY = 'offers_busy';
 
-interface OffersOptions<S> {
+/** A call as its invoice binds it. */
+export interface LightningCall extends Call {
+  readonly binding: RequestBinding;
+}
+
+export interface LightningRail extends Rail<LightningCall> {
+  /** A new invoice. With `mayReuse`, an HTTP client that asks twice within some seconds gets its recent offer again. */
+  offer(call: LightningCall, mayReuse: boolean): Promise<Quote>;
+}
+
+interface OffersOptions {
   store: LightningStore;
   /** Null where no node is configured. */
   issuer: Issuer | null;
@@ -35,29 +46,22 @@ interface OffersOptions<S> {
   newcomers: Newcomers;
   /** Runs the handlers. Its reserve is for buyers of the last hour, and for newcomers that drew on their part. */
   turns: ClientTurns;
-  sources: S;
-  /** For offers that use a reserve: they read the chain at rank `offer`, before the other offers. */
-  sourcesAtRankOffer: S;
   network: LightningNetwork;
   clock: Clock;
-  handlerTimeoutMs: number;
 }
 
-/** With `mayReuse`, a client that asks twice within some seconds gets its recent offer again. */
-export type Offers<S> = (order: LightningOrder<S>, mayReuse?: boolean) => Promise<Quote>;
-
 interface Answer {
-  readonly body: Buffer;
+  readonly body: Uint8Array;
   readonly rate: string;
 }
 
-export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
+export function createOffers(options: OffersOptions): LightningRail['offer'] {
   const { store, issuer, quota, buyers, newcomers, network, clock } = options;
   const recent = createRecentQuotes(store, network.id, clock);
 
   /** Steps 8 to 10: the reply's space, the invoice, and its record with the sealed reply on disk. */
-  async function offer(order: LightningOrder<S>, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
-    const { binding, signal } = order;
+  async function offer(call: LightningCall, asker: OfferClient, answer: Answer, amountMsat: bigint, from: Issuer) {
+    const { binding, signal } = call;
     const held = quota.take(asker, answer.body.length + SEAL_BYTES);
     try {
       const { text, invoice } = await from.issue({ amountMsat, binding }, signal);
@@ -76,44 +80,44 @@ export function createOffers<S>(options: OffersOptions<S>): Offers<S> {
     }
   }
 
-  async function make(order: LightningOrder<S>, applicant: Applicant, units: bigint, from: Issuer) {
+  async function make(call: LightningCall, applicant: Applicant, units: bigint, from: Issuer) {
     quota.check(applicant);
-    const answer = await answerOf(options, order, applicant);
-    return { answer, ...(await offer(order, applicant, answer, priceMsat(units, answer.rate), from)) };
+    const answer = await answerOf(options, call, applicant);
+    return { answer, ...(await offer(call, applicant, answer, priceMsat(units, answer.rate), from)) };
   }
 
-  return async (order, mayReuse = false) => {
-    const { endpoint, client } = order;
+  return async (call, mayReuse) => {
+    const { endpoint, client } = call;
     const { price } = endpoint;
     if (!price) throw new Error(`${endpoint.path} has no price`);
     if (!issuer)
       throw new Unavailable('lightning_unavailable', 'This service has no Lightning node to be paid on.', 300);
     issuer.checkAvailable();
-    const known = mayReuse ? await recent.find(order) : null;
+    const known = mayReuse ? await recent.find(call) : null;
     if (known) return known;
     const asker = { client, isBuyer: buyers.has(client), isNewcomer: newcomers.asks(client) };
-    const { answer, requirement, invoice } = await make(order, asker, price.units, issuer).catch((error) => {
+    const { answer, requirement, invoice } = await make(call, asker, price.units, issuer).catch((error) => {
       if (error instanceof Unavailable && error.code !== BUSY) newcomers.forgive(client);
       throw error;
     });
     newcomers.offered(client);
     const terms = { ...requirement, network: network.id };
     const quote = { requirement: terms, priceUsd: price.usd, btcUsd: answer.rate, invoice };
-    recent.keep(order, quote);
+    recent.keep(call, quote);
     return quote;
   };
 }
 
 /** Steps 4 to 7: limits, rate, turn, handler. An attempt that ends before the handler is not counted. */
-async function answerOf<S>(options: OffersOptions<S>, order: LightningOrder<S>, asker: Applicant): Promise<Answer> {
-  const { rates, turns, handlerTimeoutMs: timeoutMs } = options;
-  const { endpoint, params, signal } = order;
+async function answerOf(options: OffersOptions, call: LightningCall, asker: Applicant): Promise<Answer> {
+  const { rates, turns } = options;
+  const { signal } = call;
   const { hasReserve, takeBack } = await options.issuance(asker);
   let hasBegun = false;
-  const run = (): Promise<Buffer> => {
+  const run = (): Promise<Uint8Array> => {
     hasBegun = true;
-    const sources = hasReserve ? options.sourcesAtRankOffer : options.sources;
-    return runEndpoint(endpoint, params, { sources, timeoutMs, signal });
+    // Offers that use a reserve read the chain before the other offers.
+    return call.run(hasReserve ? 'offer' : 'admit', signal);
   };
   try {
     const { rate } = await rates.current();
@@ -140,13 +144,16 @@ const MOST = 1000;
 
 interface RecentQuotes {
   /** The client's recent quote for the same request, unless it has been paid; null without one. */
-  find(order: Asked): Promise<Quote | null>;
-  keep(order: Asked, quote: Quote): void;
+  find(call: Asked): Promise<Quote | null>;
+  keep(call: Asked, quote: Quote): void;
 }
 
-type Asked = Pick<LightningOrder<never>, 'identity' | 'binding'>;
+type Asked = Pick<LightningCall, 'target' | 'identity' | 'binding'>;
 
-/** A client that asks twice gets one invoice and causes one run. By identity, as clients may share an address. */
+/**
+ * A client that asks twice over HTTP gets one invoice and causes one run. By identity, as clients may share an address.
+ * A tool's offer is never given out twice.
+ */
 export function createRecentQuotes(
   store: Pick<LightningStore, 'findClaim'>,
   network: string,
@@ -154,14 +161,14 @@ export function createRecentQuotes(
 ): RecentQuotes {
   const quotes = new Map<string, { quote: Quote; until: number }>();
   return {
-    find: async (order) => {
-      const kept = quotes.get(keyOf(order));
+    find: async (call) => {
+      const kept = call.target.kind === 'http' ? quotes.get(keyOf(call)) : undefined;
       if (!kept || kept.until <= clock.nowMs()) return null;
       // A claim may be made by another process. A buyer who asks again after it has paid wants another answer.
       return (await store.findClaim({ network, paymentHash: kept.quote.invoice.paymentHash })) ? null : kept.quote;
     },
-    keep: (order, quote) => {
-      if (order.identity !== null) setNewest(quotes, keyOf(order), { quote, until: clock.nowMs() + REUSE_MS }, MOST);
+    keep: (call, quote) => {
+      if (call.target.kind === 'http') setNewest(quotes, keyOf(call), { quote, until: clock.nowMs() + REUSE_MS }, MOST);
     },
   };
 }
@@ -181,16 +188,4 @@ export function priceMsat(usdUnits: bigint, btcUsd: string): bigint {
   const dividend = usdUnits * SATS_PER_BTC_BY_UNITS_PER_USD * 10n ** BigInt(rate.scale);
   const sats = (dividend + rate.digits - 1n) / rate.digits;
   return (sats > 0n ? sats : 1n) * MSAT_PER_SAT;
-}
-
-export interface LightningOrder<S> {
-  readonly endpoint: Endpoint<S>;
-  readonly params: unknown;
-  /** An HTTP request's bound URL (the configured origin and the raw target), or a tool's address. */
-  readonly url: string;
-  readonly binding: RequestBinding;
-  readonly client: string;
-  /** As in `Ask`. Null for a tool call, whose offer is never given out twice. */
-  readonly identity: string | null;
-  readonly signal: AbortSignal;
 }

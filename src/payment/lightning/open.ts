@@ -7,15 +7,13 @@ import type { OpenWindows } from '../../lib/limits/windows.ts';
 import type { LightningStore } from '../../store/ports/lightning.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import { createRateSource, type RateSource, type WatchedRates } from '../../upstream/rates/bitcoin.ts';
-import type { QuotedProtocol } from '../protocol.ts';
-import type { RefusalWords } from '../refusal.ts';
 import { createIssuance, createNewcomers, createRecentBuyers } from './issuance.ts';
 import { createIssuer, type Issuer } from './issuer.ts';
 import { createReplyQuota } from './kept-replies.ts';
 import type { NodeLog } from './node-watch.ts';
 import { createReceiver } from './nodes/create-receiver.ts';
+import type { LightningRail } from './offers.ts';
 import { createOffers } from './offers.ts';
-import { createLightningCheckout, createLightningTools } from './rail.ts';
 import { createProofVerifier, createRedeem } from './redeem.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { INVOICE_SECONDS, type LightningNetwork, LNBTC_SPEC_URL, MAINNET, TESTNET } from './terms.ts';
@@ -27,17 +25,10 @@ const PRUNE_MS = 60_000;
 // them such, and 6 of one client: twenty greedy clients (120) leave places free. A paid retry does not queue.
 const OFFER_TURNS = { running: 20, waiting: 160, waitingPerClient: 6, reserved: { running: 4, waiting: 32 } };
 
-interface LightningOptions<S> {
+interface LightningOptions {
   config: Config;
   store: LightningStore;
   upstreams: Upstreams;
-  sources: S;
-  /** For ordinary unpaid offers: chain requests at rank `admit`, which only those of free routes come after. */
-  sourcesAtRankAdmit: S;
-  /** For buyers of the last hour, and for newcomers within their part: chain requests at rank `offer`. */
-  sourcesAtRankOffer: S;
-  protocol: Pick<QuotedProtocol, 'quote' | 'needsQuote'>;
-  words: RefusalWords;
   clock: Clock;
   bootId: string;
   /** Whether this process deletes expired records: one does that for all. True by default. */
@@ -50,20 +41,9 @@ interface LightningOptions<S> {
   log: NodeLog;
 }
 
-export function createLightning<S>(options: LightningOptions<S>) {
-  const {
-    config,
-    store,
-    upstreams,
-    sources,
-    sourcesAtRankAdmit,
-    clock,
-    bootId,
-    runsMaintenance = () => true,
-    isAlone = true,
-    log,
-  } = options;
-  const { handlerTimeoutMs, publicOrigin, replies } = config;
+export function createLightning(options: LightningOptions) {
+  const { config, store, upstreams, clock, bootId, runsMaintenance = () => true, isAlone = true, log } = options;
+  const { handlerTimeoutMs, replies } = config;
   const { shared, invoicesPerMinute, nodeKey: expectedKey, timeoutMs } = config.lightning;
   const network = config.lightning.network === 'mainnet' ? MAINNET : TESTNET;
   const receiver = createReceiver(config.lightning, upstreams);
@@ -74,23 +54,24 @@ export function createLightning<S>(options: LightningOptions<S>) {
   const buyers = createRecentBuyers(clock);
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;
-  const serve = createServeGranted<S>({ store, quota, sources, clock, handlerTimeoutMs, keepMs, log });
+  const serve = createServeGranted({ store, quota, clock, handlerTimeoutMs, keepMs, log });
   const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
   const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
-  const offers = createOffers<S>({
+  const offer = createOffers({
     store,
     issuer,
     rates,
-    sources: sourcesAtRankAdmit,
     network,
     clock,
-    handlerTimeoutMs,
     ...bounds,
-    sourcesAtRankOffer: options.sourcesAtRankOffer,
     newcomers: createNewcomers(clock),
   });
-  const redeem = createRedeem<S>({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
-  const selling = { ...options, offers, redeem, network: network.id, publicOrigin, chain: config.network };
+  const redeem = createRedeem({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
+  const rail: LightningRail = {
+    recognises: ({ network: named }) => typeof named === 'string' && named.startsWith('lnbtc:'),
+    sell: redeem,
+    offer,
+  };
   let timer: NodeJS.Timeout | null = null;
   let pruning: Promise<void> | null = null;
 
@@ -105,8 +86,7 @@ export function createLightning<S>(options: LightningOptions<S>) {
   }
 
   return {
-    checkoutOf: (endpoint: Endpoint<S>) => createLightningCheckout(endpoint, selling),
-    tools: createLightningTools<S>(selling),
+    rail,
     network,
     payTo: (): string | null => issuer?.payTo() ?? null,
     rates,
@@ -135,7 +115,7 @@ function statusOf(issuer: Issuer | null, rates: WatchedRates): { ok: boolean; de
   return node.ok && fault !== null ? { ok: false, detail: fault } : node;
 }
 
-export type Lightning<S> = ReturnType<typeof createLightning<S>>;
+export type Lightning = ReturnType<typeof createLightning>;
 
 interface DescriptorOptions {
   readonly catalogue: readonly Endpoint<never>[];

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { pathOn } from '../../catalogue/paths.ts';
 import { AppError, Unavailable } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { own } from '../../lib/untrusted.ts';
@@ -11,12 +10,13 @@ import { PaymentRefused } from '../refusal.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';
 import type { RecentBuyers } from './issuance.ts';
 import type { Issuer } from './issuer.ts';
-import { type LightningOrder, priceMsat } from './offers.ts';
+import type { LightningCall, LightningRail } from './offers.ts';
+import { priceMsat } from './offers.ts';
 import { checkProof, type Proof } from './proof.ts';
 import { afterPayment, type ServeGranted } from './serve-granted.ts';
 import { LIGHTNING_NETWORKS, type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
 
-// Sells the answer of an order for a presented proof. The proof is checked against our own record and claimed once for
+// Sells the answer of a call for a presented proof. The proof is checked against our own record and claimed once for
 // ever. Its claim grants one request for seven days, so a failure costs no more than another try. Under a lease the
 // answer is made, stored (serve-granted.ts) and sent. A delivered claim gets the same bytes again; any other use is
 // refused.
@@ -27,11 +27,11 @@ const REDEEM_MS = 7 * DAY_MS;
 /** The scheme asks for an hour after the proof has expired. Our own sales are kept like every other payment. */
 const KEEP_MS = 3650 * DAY_MS;
 
-interface RedeemOptions<S> {
+interface RedeemOptions {
   store: LightningStore;
   issuer: Issuer | null;
   verifyProof: VerifyProof;
-  serve: ServeGranted<S>;
+  serve: ServeGranted;
   buyers: Pick<RecentBuyers, 'add'>;
   shared: boolean;
   clock: Clock;
@@ -46,9 +46,7 @@ interface Taken {
 }
 
 /** Throws PaymentRefused (402), or an AppError that says that the proof can still be used. */
-export type Redeem<S> = (order: LightningOrder<S>, credential: Credential) => Promise<Sold>;
-
-export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
+export function createRedeem(options: RedeemOptions): LightningRail['sell'] {
   const { store, issuer, verifyProof, serve, buyers, shared, clock, bootId } = options;
 
   // On a shared node a third party may hold an unpaid preimage. Null: the node confirms. Throws when it denies.
@@ -65,45 +63,45 @@ export function createRedeem<S>(options: RedeemOptions<S>): Redeem<S> {
     throw new PaymentRefused('exact_lnbtc_payment_not_paid');
   }
 
-  /** Throws PaymentRefused unless the claim grants an order and has not expired. */
+  /** Throws PaymentRefused unless the claim grants a call and has not expired. */
   function granted(found: Claim | null): Claim {
     if (!found?.grant || found.grant.redeemUntil <= clock.nowMs()) throw new PaymentRefused('duplicate_settlement');
     return found;
   }
 
   // A proof must not expire because the node is away. So it is claimed anyway, and served once the node confirms it.
-  async function take(order: LightningOrder<S>, credential: Credential): Promise<Taken> {
-    const verified = await verifyProof(order, credential);
-    const doubt = await doubtOf(verified, order.signal);
+  async function take(call: LightningCall, credential: Credential): Promise<Taken> {
+    const verified = await verifyProof(call, credential);
+    const doubt = await doubtOf(verified, call.signal);
     const { key } = verified;
     // A request that loses the race is served as a later presentation, if the row grants it.
-    const claim = (): NewClaim => claimOf(order, verified, credential.protocol, clock.nowMs());
+    const claim = (): NewClaim => claimOf(call, verified, credential.protocol, clock.nowMs());
     const isNew = !verified.claim && (await store.claim(claim())) === 'claimed';
     // While the node has not confirmed the payment, it may not have been made.
-    if (isNew && !doubt) buyers.add(order.client);
+    if (isNew && !doubt) buyers.add(call.client);
     return { key, claim: granted(verified.claim ?? (await store.findClaim(key))), doubt };
   }
 
-  async function deliver(order: LightningOrder<S>, { key, claim: current, doubt }: Taken): Promise<Sold> {
+  async function deliver(call: LightningCall, { key, claim: current, doubt }: Taken): Promise<Sold> {
     if (doubt) throw doubt;
-    const body = await serve(order, key, current, `${bootId}:${randomUUID()}`);
+    const body = await serve(call, key, current, `${bootId}:${randomUUID()}`);
     return { body, receipt: receiptOf(key), at: current.claimedAt, onSent: () => serve.delivered(key) };
   }
 
-  return async (order, credential) => {
-    const taken = await take(order, credential).catch(passOn(credential.answered ? 'challenged' : 'unclaimed'));
-    return deliver(order, taken).catch(passOn('granted'));
+  return async (call, credential) => {
+    const taken = await take(call, credential).catch(passOn(credential.answered ? 'challenged' : 'unclaimed'));
+    return deliver(call, taken).catch(passOn('granted'));
   };
 }
 
-/** The claim that grants an order. `now` in Unix milliseconds. */
+/** The claim that grants a call. `now` in Unix milliseconds. */
 function claimOf(
-  { endpoint }: LightningOrder<never>,
+  { route }: LightningCall,
   { key, proof: { payTo, amountMsat, requestHash } }: VerifiedProof,
   protocol: ProtocolName,
   now: number,
 ): NewClaim {
-  const grant = { requestHash, redeemUntil: now + REDEEM_MS, route: pathOn(endpoint, 'lightning'), protocol };
+  const grant = { requestHash, redeemUntil: now + REDEEM_MS, route, protocol };
   return { ...key, payTo, amountMsat, claimedAt: now, keepUntil: now + KEEP_MS, grant, account: null };
 }
 
@@ -140,7 +138,7 @@ interface VerifiedProof {
 }
 
 /** Throws PaymentRefused with the scheme's reason. Makes no claim. */
-type VerifyProof = (order: LightningOrder<never>, credential: Credential) => Promise<VerifiedProof>;
+type VerifyProof = (call: LightningCall, credential: Credential) => Promise<VerifiedProof>;
 
 interface Terms {
   readonly network: string;
@@ -162,7 +160,7 @@ export function createProofVerifier({
   clock,
 }: ProofVerifierOptions): VerifyProof {
   async function termsOf(
-    order: LightningOrder<never>,
+    call: LightningCall,
     key: ProofKey,
     claim: Claim | null,
     { amountMsat }: Invoice,
@@ -180,27 +178,27 @@ export function createProofVerifier({
     if (answered && !shared) return { network: network.id, amountMsat, payTo };
     // Without a record, for example after a restore from backup, our node's signature is enough, at today's price.
     const { rate } = await rates.current();
-    const price = priceMsat(order.endpoint.price?.units ?? 0n, rate);
+    const price = priceMsat(call.price, rate);
     // A challenge that we signed may be older than today's price. Below half of it, its key has leaked.
     const isOurs = answered !== undefined && amountMsat * LEAST_PART >= price;
     return { network: network.id, amountMsat: isOurs ? amountMsat : price, payTo };
   }
 
-  return async (order, credential) => {
+  return async (call, credential) => {
     const { accepted, payload, answered } = credential;
     const invoice = accepted ? own(own(accepted, 'extra'), 'invoice') : own(payload, 'invoice');
     const decoded = decodeInvoice(invoice);
     // The scheme's checks give the reason, before any check against our records.
-    if (!decoded) throw new PaymentRefused(answered ? 'invalid_challenge' : unreadable(order, credential, network));
-    if (answered) checkAnswered(answered, quotedInvoice(String(invoice), decoded), decoded, order);
+    if (!decoded) throw new PaymentRefused(answered ? 'invalid_challenge' : unreadable(call, credential, network));
+    if (answered) checkAnswered(answered, quotedInvoice(String(invoice), decoded), decoded, call);
     // The network of the signed invoice: a sale that is claimed or recorded is honoured after a change to the other.
     const sold = LIGHTNING_NETWORKS.find(({ currency }) => currency === decoded.currency) ?? network;
     const key = { network: sold.id, paymentHash: decoded.paymentHash };
     const found = await store.findClaim(key);
     const claim = found && isOfInvoice(found, decoded) ? found : null;
-    if (claim && !grants(claim, order)) throw new PaymentRefused('duplicate_settlement');
-    const terms = await termsOf(order, key, claim, decoded, answered);
-    const requirement = lightningRequirement({ ...terms, binding: order.binding, invoice: String(invoice) });
+    if (claim && !grants(claim, call)) throw new PaymentRefused('duplicate_settlement');
+    const terms = await termsOf(call, key, claim, decoded, answered);
+    const requirement = lightningRequirement({ ...terms, binding: call.binding, invoice: String(invoice) });
     const verdict = checkProof({ accepted: accepted ?? requirement, payload }, requirement, {
       now: claim ? decoded.createdAt : asOf(decoded, answered, nowSeconds(clock)),
       skewSeconds: SKEW_SECONDS,
@@ -215,7 +213,7 @@ function checkAnswered(
   { isSigned, isFor }: AnsweredChallenge,
   invoice: QuotedInvoice,
   { descriptionHashes }: Invoice,
-  { binding }: LightningOrder<never>,
+  { binding }: LightningCall,
 ): void {
   if (isSigned) return;
   const [requestHash = NO_HASH] = descriptionHashes;
@@ -245,12 +243,12 @@ function isOfInvoice({ grant, payTo }: Claim, { payee }: Invoice): boolean {
 }
 
 /** A claim through the facilitator grants nothing here. One of ours grants exactly its request. */
-function grants({ grant }: Claim, { binding }: LightningOrder<never>): boolean {
+function grants({ grant }: Claim, { binding }: LightningCall): boolean {
   return grant !== null && Buffer.compare(grant.requestHash, binding.hash) === 0;
 }
 
 // Amount and recipient are the payment's, as there is no record. No time is checked: the invoice is read first.
-function unreadable({ binding }: LightningOrder<never>, credential: Credential, network: LightningNetwork): string {
+function unreadable({ binding }: LightningCall, credential: Credential, network: LightningNetwork): string {
   const { amount, payTo } = credential.accepted ?? {};
   const requirement = lightningRequirement({
     amountMsat: typeof amount === 'string' && /^[1-9][0-9]{0,17}$/.test(amount) ? BigInt(amount) : 1000n,

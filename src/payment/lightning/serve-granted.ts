@@ -2,9 +2,8 @@ import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { setNewest } from '../../lib/memory.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/lightning.ts';
-import { runEndpoint } from '../run-endpoint.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
-import type { LightningOrder } from './offers.ts';
+import type { LightningCall } from './offers.ts';
 import { INVOICE_SECONDS, SKEW_SECONDS } from './terms.ts';
 
 // Delivers the answer of a granted claim. Once stored, every presentation gets it. Before that, one at a time makes it,
@@ -16,10 +15,9 @@ import { INVOICE_SECONDS, SKEW_SECONDS } from './terms.ts';
 /** Added to the handler's time-out. A lease that is older belongs to a dead process. */
 const LEASE_MARGIN_MS = 5000;
 
-interface ServeGrantedOptions<S> {
+interface ServeGrantedOptions {
   store: LightningStore;
   quota: ReplyQuota;
-  sources: S;
   clock: Clock;
   handlerTimeoutMs: number;
   /** Milliseconds after the delivery in which an answer can be fetched again. */
@@ -27,57 +25,56 @@ interface ServeGrantedOptions<S> {
   log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
 }
 
-export interface ServeGranted<S> {
-  (order: LightningOrder<S>, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array>;
+export interface ServeGranted {
+  (call: LightningCall, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array>;
   delivered(key: ProofKey): Promise<void>;
 }
 
-export function createServeGranted<S>(options: ServeGrantedOptions<S>): ServeGranted<S> {
-  const { store, quota, sources, clock, handlerTimeoutMs, keepMs, log } = options;
+export function createServeGranted(options: ServeGrantedOptions): ServeGranted {
+  const { store, quota, clock, handlerTimeoutMs, keepMs, log } = options;
   const failures = createFailedRuns(clock);
 
-  async function stored(order: LightningOrder<S>, key: ProofKey): Promise<Uint8Array | null> {
+  async function stored(call: LightningCall, key: ProofKey): Promise<Uint8Array | null> {
     const sealed = await store.answer(key);
-    return sealed && openReply(sealed, order.binding, key.paymentHash);
+    return sealed && openReply(sealed, call.binding, key.paymentHash);
   }
 
-  async function fresh(order: LightningOrder<S>, key: ProofKey): Promise<Uint8Array> {
-    const { endpoint, params, binding } = order;
-    const run = (signal: AbortSignal) =>
-      runEndpoint(endpoint, params, { sources, timeoutMs: handlerTimeoutMs, signal });
+  async function fresh(call: LightningCall, key: ProofKey): Promise<Uint8Array> {
+    const { endpoint, binding } = call;
+    const run = (signal: AbortSignal) => call.run('sale', signal);
     const sealed = await store.keptReply(key);
     const kept = sealed && openReply(sealed, binding, key.paymentHash);
     if (!kept) return runToItsEnd(key, run, failures);
-    return run(order.signal).catch((error: unknown) => {
+    return run(call.signal).catch((error: unknown) => {
       log.warn({ err: error, endpoint: endpoint.path }, 'a paid run failed: the kept reply is delivered');
       return kept;
     });
   }
 
-  async function serveUnderLease(order: LightningOrder<S>, key: ProofKey, holder: string): Promise<Uint8Array> {
+  async function serveUnderLease(call: LightningCall, key: ProofKey, holder: string): Promise<Uint8Array> {
     // Another request may have stored it, or its run may have failed, between our read and our lease.
-    const before = await stored(order, key);
+    const before = await stored(call, key);
     if (before) return before;
     failures.check(key);
-    const body = await fresh(order, key);
-    const sealed = sealReply(body, order.binding, key.paymentHash);
+    const body = await fresh(call, key);
+    const sealed = sealReply(body, call.binding, key.paymentHash);
     if (await store.storeAnswer(key, holder, sealed)) {
       quota.answered(key.paymentHash, sealed.length);
       return body;
     }
-    const theirs = await stored(order, key);
+    const theirs = await stored(call, key);
     if (!theirs) throw paymentInFlight();
     return theirs;
   }
 
-  const serve = async (order: LightningOrder<S>, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array> => {
-    const known = claim.grant?.answered ? await stored(order, key) : null;
+  const serve = async (call: LightningCall, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array> => {
+    const known = claim.grant?.answered ? await stored(call, key) : null;
     if (known) return known;
     failures.check(key);
     const now = clock.nowMs();
     if (!(await store.takeLease(key, holder, now, now + handlerTimeoutMs + LEASE_MARGIN_MS))) throw paymentInFlight();
     try {
-      return await serveUnderLease(order, key, holder);
+      return await serveUnderLease(call, key, holder);
     } finally {
       const left = (err: unknown) => log.error({ err }, 'a lease was not released; it ends by itself');
       await store.releaseLease(key, holder).catch(left);

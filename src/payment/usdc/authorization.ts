@@ -157,7 +157,7 @@ function misspelt(issues: readonly { path: PropertyKey[] }[]): PaymentRefused {
 /** Adds the hash, which differs for every other authorization for this contract. Throws as `decodeEip3009` does. */
 export function readSigned(payload: Credential['payload'], contract: Uint8Array): SignedPayment {
   const authorization = decodeEip3009(payload);
-  return { kind: 'signed', authorization, authorizationHash: hashAuthorization(authorization, contract) };
+  return { authorization, authorizationHash: hashAuthorization(authorization, contract) };
 }
 
 const SAME = ['scheme', 'network', 'amount', 'maxTimeoutSeconds'] as const;

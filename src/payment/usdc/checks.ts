@@ -7,9 +7,11 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { createFairMinute } from '../../lib/limits/shares.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { PaymentKey } from '../../store/ports/payments.ts';
-import type { Asker, PayerReading, PurchaseRail } from '../rail.ts';
+import type { Ledger } from '../ledger.ts';
+import type { Asker, PayerReading, Sale, SignedScheme } from '../rail.ts';
 import { PaymentRefused, settlementUnknown } from '../refusal.ts';
-import { type Authorization, type Intent, paymentKey } from '../settler.ts';
+import type { Authorization, Intent } from '../settler.ts';
+import type { RailStatus } from '../settling.ts';
 import type { Evidence } from './evidence.ts';
 import {
   createAdmissionReader,
@@ -28,9 +30,7 @@ interface AuthorizationChecksOptions {
   ledger: { openBefore(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  status: PurchaseRail['status'];
-  network: string;
-  contract: Uint8Array;
+  status: Pick<RailStatus, 'refusesCode'>;
   /** The contracts of all payments from the payer's balance, this rail's included. */
   balanceContracts: readonly Uint8Array[];
   /** The rail's own codes. `simulation` is by default the exact scheme's. */
@@ -41,33 +41,34 @@ interface AuthorizationChecksOptions {
 /** The checks of an authorization of the token itself, whichever call settles it. The chain decides. */
 export function createAuthorizationChecks(
   options: AuthorizationChecksOptions,
-): Pick<PurchaseRail, 'review' | 'readPayer' | 'verify'> {
-  const { ledger, check, evidence, status, network, contract, balanceContracts, reasons, clock } = options;
+): Pick<SignedScheme, 'review' | 'readPayer' | 'verify'> {
+  const { ledger, check, evidence, status, balanceContracts, reasons, clock } = options;
   const empty = createEmptyPayers(clock);
 
   return {
     /** If used or expired, the logs decide, read as `collect`: what is kept for verified buyers stays theirs (R1). */
-    review: async ({ authorization }, { checkedBlock }, { asker, mayLookUp }) => {
+    review: async ({ payment: { authorization }, asker }, { checkedBlock }, mayLookUp) => {
       const { used, block } = await check.admit(authorization, asker, true);
       if (!used && BigInt(nowSeconds(clock)) < authorization.validBefore) return { kind: 'open' };
       if (!mayLookUp()) return { kind: 'unknown' };
       return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'collect' });
     },
-    readPayer: async ({ authorization }, asker, { signed, isAgain }) => {
+    readPayer: async ({ payment: { authorization }, asker, known }, signed) => {
       const payer = bytesToHex(authorization.from);
       const waitSeconds = empty.secondsBelow(payer, authorization.value);
       if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
       const seen = signed ?? (await check.admit(authorization, asker, true));
       // A third party has sent it since the review. The next review will show whom it paid.
-      if (seen.used && isAgain) throw settlementUnknown();
+      if (seen.used && known) throw settlementUnknown();
       if (seen.used) throw new PaymentRefused(reasons.used);
       empty.note(payer, seen.balance);
       if (seen.balance < authorization.value) throw new PaymentRefused(reasons.insufficient);
       return seen;
     },
     /** The balance must cover open payments on every rail that takes from it, too. */
-    verify: async (id, { authorization, call = null }, { balance, hasCode, block }, { asker }) => {
-      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id, balanceContracts);
+    verify: async ({ id, key, payment, asker }, { balance, hasCode, block }) => {
+      const { authorization, call = null } = payment;
+      const promised = await ledger.openBefore(key, id, balanceContracts);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {
         checkCodeTaken(status);
@@ -223,21 +224,21 @@ export function createContractBudget(clock: Clock): ContractBudget {
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
   digestOf(authorization: Authorization): Uint8Array;
-  status: Pick<PurchaseRail['status'], 'refusesCode'>;
-  hasPaid(authorization: Authorization): Promise<boolean>;
+  status: Pick<RailStatus, 'refusesCode'>;
+  ledger: Pick<Ledger, 'hasSettled'>;
   contracts: ContractBudget;
 }
 
 /** The cheapest step first: the payer's own key, whether it has code, and last its contract (ERC-1271). */
-export function createSignatureCheck({ check, digestOf, status, hasPaid, contracts }: SignatureCheckOptions) {
-  return async (authorization: Authorization, asker: Asker): Promise<PayerReading | null> => {
+export function createSignatureCheck({ check, digestOf, status, ledger, contracts }: SignatureCheckOptions) {
+  return async ({ payment: { authorization }, key, asker }: Sale): Promise<PayerReading | null> => {
     const digest = digestOf(authorization);
     const signer = recoverAddress(digest, authorization.signature);
     if (signer && Buffer.compare(signer, authorization.from) === 0) return null;
     const seen = await check.admit(authorization, asker, false);
     if (!seen.hasCode) throw new PaymentRefused('invalid_exact_evm_signature');
     checkCodeTaken(status);
-    const waitSeconds = contracts.take(asker, await hasPaid(authorization));
+    const waitSeconds = contracts.take(asker, await ledger.hasSettled(key));
     if (waitSeconds > 0)
       throw new TooMany(
         'contract_signatures',
@@ -250,8 +251,8 @@ export function createSignatureCheck({ check, digestOf, status, hasPaid, contrac
 }
 
 /** Throws 503 while accounts with code are not settled. */
-export function checkCodeTaken(status: Pick<PurchaseRail['status'], 'refusesCode'>): void {
-  const reason = status.refusesCode?.();
+export function checkCodeTaken(status: Pick<RailStatus, 'refusesCode'>): void {
+  const reason = status.refusesCode();
   if (!reason) return;
   const detail = `payments of accounts with code cannot be settled now: ${reason}; a plain account can pay`;
   throw new Unavailable('settlement_unavailable', detail, 3600);

@@ -7,9 +7,11 @@ import { hexToBytes } from '../../lib/hex.ts';
 import { USDC_DECIMALS } from '../../lib/units.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
-import type { Asker, OpenRail, PayerReading, PurchaseRail, RailInfo } from '../rail.ts';
+import type { RailInfo, SignedScheme, UsdcRail } from '../rail.ts';
+import { plainReceipt } from '../receipt.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
-import { type Authorization, NONCE_USED, paymentKey, type RailSettling, type SettlerContext } from '../settler.ts';
+import { type SaleContext, sellSigned } from '../sale.ts';
+import { type Authorization, NONCE_USED, type RailSettling, type SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
   authorizationDigest,
@@ -72,6 +74,7 @@ export const exactInfo: RailInfo = {
 
 interface ExactNeeds extends FacilitatedNeeds {
   config: Config;
+  sales: SaleContext;
   ledger: Pick<Ledger, 'openBefore' | 'hasSettled'>;
   check: ChainCheck;
   contracts: ContractBudget;
@@ -81,15 +84,17 @@ interface ExactNeeds extends FacilitatedNeeds {
   balanceContracts: readonly Uint8Array[];
 }
 
-export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
+export function openExact(needs: ExactNeeds, status: RailStatus): UsdcRail {
   const { rails, network } = needs.config;
   const { remote } = rails;
   const books = createTransferBooks({ chain: needs.chain, evidence: needs.evidence, usdc: network.usdc });
+  const scheme = openScheme(needs, status);
   return {
     info: exactInfo,
+    contract: scheme.contract,
     // This rail checks every payment that no other rail recognises.
     recognises: () => true,
-    purchase: openPurchase(needs, status),
+    sell: (call, credential) => sellSigned(needs.sales, scheme, call, credential),
     openSettling: (context) => ({
       ...(remote ? openFacilitated(remote, needs, context) : openRelayed(needs.evidence, context)),
       books,
@@ -97,31 +102,32 @@ export function openExact(needs: ExactNeeds, status: RailStatus): OpenRail {
   };
 }
 
-function openPurchase(needs: ExactNeeds, status: RailStatus): PurchaseRail {
-  const { config, ledger, check, contracts, evidence, balanceContracts, clock } = needs;
-  const { usdc, chainId, caip2: network } = config.network;
+function openScheme(needs: ExactNeeds, status: RailStatus): SignedScheme {
+  const { config, ledger, check, contracts } = needs;
+  const { usdc, chainId } = config.network;
   const contract = hexToBytes(usdc);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
   const digestOf = (authorization: Authorization) => authorizationDigest(authorization, separator);
-  const hasPaid = (authorization: Authorization) => ledger.hasSettled(paymentKey(authorization, network, contract));
-  const checkSignature = createSignatureCheck({ check, digestOf, status, hasPaid, contracts });
-  const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
-  const parts = { ledger, balanceContracts, check, evidence, status, checkSignature };
-  const isSoldAt = (price: bigint): boolean => exactInfo.sells?.(price, config.rails) ?? true;
-  return createExactRail({ ...parts, isSoldAt, validity, network, usdc, clock });
+  return createExactScheme({
+    ...needs,
+    status,
+    contract,
+    checkSignature: createSignatureCheck({ check, digestOf, status, ledger, contracts }),
+    validity: { least: neededValidity(config), most: MOST_VALIDITY_SECONDS },
+    isSoldAt: (price) => exactInfo.sells?.(price, config.rails) ?? true,
+  });
 }
 
-interface ExactRailOptions {
+interface ExactSchemeOptions {
   ledger: Pick<Ledger, 'openBefore'>;
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  status: PurchaseRail['status'];
-  checkSignature(authorization: Authorization, asker: Asker): Promise<PayerReading | null>;
+  status: RailStatus;
+  checkSignature: SignedScheme['checkSignature'];
   validity: ValidityBounds;
   isSoldAt(price: bigint): boolean;
   balanceContracts: readonly Uint8Array[];
-  network: string;
-  usdc: `0x${string}`;
+  contract: Uint8Array;
   clock: Clock;
 }
 
@@ -130,22 +136,21 @@ const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: 
 const OTHER_RAILS =
   'This route is not sold for a lone transfer (scheme exact). Sign for one of the entries that accepts has now.';
 
-export function createExactRail(options: ExactRailOptions): PurchaseRail {
-  const { status, checkSignature, validity, isSoldAt } = options;
-  const contract = hexToBytes(options.usdc);
-
+export function createExactScheme(options: ExactSchemeOptions): SignedScheme {
+  const { contract, status, checkSignature, validity, isSoldAt } = options;
   return {
     contract,
     status,
+    requirement: (plain) => plain,
     read: (payload) => readSigned(payload, contract),
     checkAccepted: (accepted, requirement) => {
       checkAccepted(accepted, requirement);
       if (!isSoldAt(BigInt(requirement.amount))) throw new PaymentRefused(NOT_OFFERED, { detail: OTHER_RAILS });
     },
-    requirement: (plain) => plain,
     check: ({ authorization }, requirement, now) => checkAuthorization(authorization, requirement, now, validity),
-    checkSignature: ({ authorization }, asker) => checkSignature(authorization, asker),
-    ...createAuthorizationChecks({ ...options, contract, reasons: REASONS }),
+    checkSignature,
+    ...createAuthorizationChecks({ ...options, reasons: REASONS }),
+    receipt: plainReceipt,
   };
 }
 

@@ -9,16 +9,11 @@ import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { GatewayTransferStore } from '../../store/ports/stores.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
-import type { OpenRail, PurchaseRail, RailInfo, Verified } from '../rail.ts';
+import type { RailInfo, SignedScheme, UsdcRail, Verified } from '../rail.ts';
+import { plainReceipt } from '../receipt.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
-import {
-  ALREADY_USED,
-  type Authorization,
-  type Intent,
-  paymentKey,
-  type RailSettling,
-  type SettlerContext,
-} from '../settler.ts';
+import { type SaleContext, sellSigned } from '../sale.ts';
+import { ALREADY_USED, type Authorization, type Intent, type RailSettling, type SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
   authorizationDigest,
@@ -45,6 +40,7 @@ import type { TokenWatch } from './token-watch.ts';
 
 interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
+  sales: SaleContext;
   chain: Pick<ChainClient, 'batch'>;
   ledger: Pick<Ledger, 'openBefore' | 'get'>;
   token: Pick<TokenWatch, 'check'>;
@@ -58,22 +54,17 @@ interface GatewayNeeds {
   };
 }
 
-export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): OpenRail {
+export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): UsdcRail {
   const { config, ledger, outgoing, clock } = needs;
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
   const gateway = openGateway(rails.gateway, { network, publicOrigin, upstreams: outgoing.upstreams, clock });
+  const scheme = createGatewayScheme({ gateway, status, ledger, times: config, clock });
   return {
     info: gatewayInfo,
+    contract: scheme.contract,
     recognises: isGatewayAccepted,
-    purchase: createGatewayRail({
-      gateway,
-      status: { unavailable: status.unavailable },
-      ledger,
-      network: network.caip2,
-      times: config,
-      clock,
-    }),
+    sell: (call, credential) => sellSigned(needs.sales, scheme, call, credential),
     openSettling: (context) => openSettling(gateway, needs, context),
   };
 }
@@ -123,17 +114,16 @@ const PLACES = 400;
 const WAIT_MS = 4000;
 const INSUFFICIENT = 'insufficient_balance';
 
-interface GatewayRailOptions {
+interface GatewaySchemeOptions {
   gateway: OpenGateway;
-  status: PurchaseRail['status'];
+  status: Pick<RailStatus, 'unavailable'>;
   ledger: Pick<Ledger, 'openBefore'>;
-  network: string;
   times: Pick<ServingTimes, 'handlerTimeoutMs'>;
   clock: Clock;
 }
 
-export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
-  const { gateway, status, ledger, network, times, clock } = options;
+export function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
+  const { gateway, status, ledger, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
   const check = createGatewayCheck(times);
   const readDeposit = createSharedReads<Uint8Array, bigint>({
@@ -151,34 +141,36 @@ export function createGatewayRail(options: GatewayRailOptions): PurchaseRail {
 
   return {
     contract,
-    status,
+    // The Gateway names no payers that it refuses.
+    status: { unavailable: status.unavailable, refuses: () => null },
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
     check: ({ authorization }, requirement, now) => check(authorization, requirement, now),
-    checkSignature: async ({ authorization }) => {
+    checkSignature: async ({ payment: { authorization } }) => {
       await gateway.checkSignature(authorization);
       return null;
     },
     /** The Gateway may have taken what was handed over before. Its transfers decide. */
-    review: async ({ authorization }, _known, { mayLookUp }) =>
+    review: async ({ payment: { authorization } }, _known, mayLookUp) =>
       mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
-    readPayer: async ({ authorization }, { client, signal }) => {
+    readPayer: async ({ payment: { authorization }, asker: { client, signal } }) => {
       const balance = await readDeposit(authorization.from, signal, client);
       if (balance < authorization.value) throw new PaymentRefused(INSUFFICIENT);
       return { used: false, balance, hasCode: false, block: 0 };
     },
     /** The deposit covers earlier open payments too. An authorization that we handed over before may be used. */
-    verify: async (id, { authorization }, { balance }, { asker: { signal }, isAgain }) => {
-      const promised = await ledger.openBefore(paymentKey(authorization, network, contract), id);
+    verify: async ({ id, key, payment: { authorization }, asker: { signal }, known }, { balance }) => {
+      const promised = await ledger.openBefore(key, id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       const [reason] = await Promise.all([
         gateway.verify(authorization, signal),
-        isAgain ? undefined : checkUnused(authorization),
+        known ? undefined : checkUnused(authorization),
       ]);
       if (reason !== null) throw new PaymentRefused(reason);
       return VERIFIED;
     },
+    receipt: plainReceipt,
   };
 }
 

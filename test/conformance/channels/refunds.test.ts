@@ -8,7 +8,7 @@ import { RpcError } from '../../../src/chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
-import { createChannelBook, createChannelReader } from '../../../src/payment/channels/channel.ts';
+import { type ChannelMessage, createChannelBook, createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createRefund } from '../../../src/payment/channels/refund.ts';
 import { createRefundOperations } from '../../../src/payment/channels/refund-sending.ts';
 import { SETTLEMENT } from '../../../src/payment/channels/scheme.ts';
@@ -36,8 +36,6 @@ const asker = {
   client: IDENTITY,
   hasFailed: false,
   signal: new AbortController().signal,
-  identity: IDENTITY,
-  identifierHash: null,
 };
 /** What each channel has bought before its refund. */
 const CALL = 500n;
@@ -111,16 +109,15 @@ function open(
   });
   const ask = async ({ id, config, signVoucher }: ChainChannel, amount: bigint | null = null) => {
     const { charged = 0n } = (await store.get(id)) ?? {};
-    return refund(
-      {
-        kind: 'refund',
-        config,
-        amount,
-        voucher: { channelId: id, maxClaimableAmount: charged, signature: signVoucher(charged) },
-      },
-      id,
+    const voucher = { channelId: id, maxClaimableAmount: charged, signature: signVoucher(charged) };
+    const call = { ...asker, identity: IDENTITY } as unknown as ChannelMessage['call'];
+    return refund({
+      payload: { kind: 'refund', config, amount, voucher },
+      channelId: id,
+      call,
+      identifier: null,
       asker,
-    );
+    });
   };
   return {
     ask,

@@ -111,16 +111,16 @@ const PLANTS: readonly Plant[] = [
   {
     name: 'a voucher buys any request',
     file: JUDGEMENT,
-    find: "if (sale?.state !== 'settled' || !isSameRequest(sale, order)) return null;",
+    find: "if (sale?.state !== 'settled' || !isSameRequest(sale, voucher)) return null;",
     replace:
-      "if (sale?.state !== 'settled' || isSameRequest(sale, { ...order, requestHash: sale.nonce })) return null;",
+      "if (sale?.state !== 'settled' || isSameRequest(sale, { ...voucher, requestHash: sale.nonce })) return null;",
     breaks: ['no payment is sold twice', 'no answer without its full price'],
   },
   {
     name: 'a voucher’s answer goes to anybody',
     file: JUDGEMENT,
-    find: 'if (!isSaleOf(sale, order)) return null;',
-    replace: 'if (order.price < 0n && !isSaleOf(sale, order)) return null;',
+    find: 'if (!isSaleOf(sale, voucher)) return null;',
+    replace: 'if (voucher.call.price < 0n && !isSaleOf(sale, voucher)) return null;',
     breaks: ['no payment is sold twice'],
   },
   {

@@ -5,12 +5,12 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '1: a dear answer for a cheap payment',
     file: 'src/payment/known-payment.ts',
-    find: 'if (payment.authorizationHash) return equal(payment.authorizationHash, order.authorizationHash);',
-    replace: 'if (payment.authorizationHash) return true;',
+    find: 'if (row.authorizationHash) return equal(row.authorizationHash, payment.authorizationHash);',
+    replace: 'if (row.authorizationHash) return true;',
     and: [
       {
         file: 'src/payment/known-payment.ts',
-        find: '    isSameRequest(known, order) &&\n',
+        find: '    isSameRequest(known, sale) &&\n',
         replace: '',
       },
       {
@@ -20,8 +20,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
       },
       {
         file: 'src/payment/receipt.ts',
-        find: "if (payment.state !== 'settled' || paid < price) throw",
-        replace: "if (payment.state !== 'settled') throw",
+        find: "if (payment.state !== 'settled' || paid < price) {",
+        replace: "if (payment.state !== 'settled') {",
       },
     ],
     breaks: ['no answer without its full price', 'the relayer keeps its bounds', 'no payment is sold twice'],
@@ -169,8 +169,9 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '8: a failing call says that a public payment is untouched',
     file: 'src/payment/sale.ts',
-    find: 'return known ? chargedUnknown(() => sellAgain(order, known, shown)) : sell(order, null, shown);',
-    replace: 'return known ? sellAgain(order, known, shown) : chargedUnknown(() => sell(order, null, shown));',
+    find: 'return known ? chargedUnknown(() => sellReverted(context, scheme, sale, known)) : sellUnused(context, scheme, sale);',
+    replace:
+      'return known ? sellReverted(context, scheme, sale, known) : chargedUnknown(() => sellUnused(context, scheme, sale));',
     breaks: ['charged said the truth'],
   },
   {

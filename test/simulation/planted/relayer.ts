@@ -48,30 +48,30 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'answer leaves before its end is known',
     file: 'src/payment/sale.ts',
-    find: "if (ended?.state === 'settled') return handOut(options, ended, served.body, order);",
+    find: "if (row?.state === 'settled') return deliver(context, scheme.receipt, row, sale.body, price);",
     replace:
-      "if (ended?.state === 'settled' || ended?.state === 'unknown') return handOut(options, { ...ended, state: 'settled' }, served.body, order);",
+      "if (row?.state === 'settled' || row?.state === 'unknown') return deliver(context, scheme.receipt, { ...row, state: 'settled' }, sale.body, price);",
     breaks: ['no answer without its full price'],
   },
   {
     name: 'unknown is reported as failed',
     file: 'src/payment/sale.ts',
-    find: "if (ended?.state !== 'failed') throw settlementUnknown();",
-    replace: "if (ended?.state !== 'failed' && ended?.state !== 'unknown') throw settlementUnknown();",
+    find: "if (row?.state !== 'failed') throw settlementUnknown();",
+    replace: "if (row?.state !== 'failed' && row?.state !== 'unknown') throw settlementUnknown();",
     breaks: ['charged said the truth'],
   },
   {
     name: 'redelivered to anybody',
     file: 'src/payment/sale.ts',
-    find: 'isSameRequest(payment, order) && isSameBuyer(payment, order)',
-    replace: 'isSameRequest(payment, order)',
+    find: 'isSameRequest(row, sale) && isSameBuyer(row, sale)',
+    replace: 'isSameRequest(row, sale)',
     breaks: ['no payment is sold twice'],
   },
   {
     name: 'redelivered for another request',
     file: 'src/payment/sale.ts',
-    find: 'isSameRequest(payment, order) && isSameBuyer(payment, order)',
-    replace: 'isSameBuyer(payment, order)',
+    find: 'isSameRequest(row, sale) && isSameBuyer(row, sale)',
+    replace: 'isSameBuyer(row, sale)',
     breaks: ['no payment is sold twice', 'no answer without its full price'],
   },
   {

@@ -13,12 +13,16 @@ import { SETTLEMENT_BYTES } from '../../../src/payment/channels/scheme.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../../../src/payment/limits.ts';
 import type { Credential } from '../../../src/payment/protocol.ts';
+import { identifierIn } from '../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { createPurchase, createServe } from '../../../src/payment/sale.ts';
+import { createSales } from '../../../src/payment/sale.ts';
+import type { Intent } from '../../../src/payment/settler.ts';
 import { createContractBudget } from '../../../src/payment/usdc/checks.ts';
+import type { Payment } from '../../../src/store/ports/payments.ts';
 import { NETWORK } from '../ledger/channel-rows.ts';
 import { memory } from '../ledger/ledger-adapters.ts';
 import type { ManualClock } from '../manual-clock.ts';
+import { runningWith, usdcCallOf } from '../payment/call.ts';
 import { plainRequirement } from '../usdc/payments.ts';
 import { BUYER, openChannelLedger, type UnitChannel } from './channel-ledger.ts';
 import { channelMessage, type MessageChanges } from './channel-messages.ts';
@@ -46,6 +50,7 @@ const config = loadConfig({
   CHANNELS_PAYER_DEPOSITS_PER_DAY: '2',
   SETTLE_WAIT_MS: String(SETTLE_WAIT_MS),
 });
+const RUNNING = runningWith({} as Sources, 60_000);
 const entry = channelEntry(config.rails.channels as NonNullable<typeof config.rails.channels>);
 
 export interface Call {
@@ -86,7 +91,8 @@ export async function openChannelSale({ over, storeBytes = 1_000_000 }: Options 
         protocol: 'x402',
         accepted: { ...requirementOf(PRICE), ...accepted },
         payload: channelMessage(type, of, max, { validBefore, ...changes }),
-        ...(identifier && { extensions: { 'payment-identifier': { info: { id: identifier } } } }),
+        identifier: () =>
+          identifier === undefined ? null : identifierIn({ 'payment-identifier': { info: { id: identifier } } }),
       } satisfies Credential;
     };
   return {
@@ -146,10 +152,22 @@ async function openSeller(world: World) {
   const { clock, log } = bed;
   const { stores, on, count } = stepsOf(bed.stores);
   const limits = { storeBytes, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
-  const ledger = createLedger({ store: stores.payments, channels: stores.channels, clock, bootId: 'boot', ...limits });
+  const ledger = createLedger({ store: stores.payments, clock, bootId: 'boot', ...limits });
+  const { failures, failed } = watchedFailures(clock);
+  const settle = settlementOf(script, bed, ledger);
+  const settling = {
+    settle: ({ id, call }: Intent) => {
+      script.settledBy.push(call ? bytesToHex(call.to) : 'the token');
+      return settle(id);
+    },
+    resume: ({ id }: Payment) => settle(id),
+  };
+  const unknown = createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock });
+  const network = config.network.caip2;
   const rail = openChannels(
     {
       config,
+      sales: createSales({ ledger, settling, failures, unknown, clock, network, log }),
       ledger,
       channels: stores.channels,
       balanceContracts: [SETTLEMENT_BYTES],
@@ -164,35 +182,13 @@ async function openSeller(world: World) {
     statusOf(script),
   );
   rail.openSettling({ noteBroadcast: async () => new Set(), relaying: () => relayerOf(script, bed) });
-  const { failures, failed } = watchedFailures(clock);
-  const settle = settlementOf(script, bed, ledger);
-  const { purchase } = createPurchase<Sources>({
-    ledger,
-    settling: {
-      settle: ({ id, call }) => {
-        script.settledBy.push(call ? bytesToHex(call.to) : 'the token');
-        return settle(id);
-      },
-      resume: ({ id }) => settle(id),
-    },
-    railFor: () => rail.purchase,
-    failures,
-    unknown: createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock }),
-    serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: 60_000 }),
-    sources: {} as Sources,
-    handlerTimeoutMs: 60_000,
-    clock,
-    network: config.network.caip2,
-    log,
-  });
 
   /** Sells a call for a message. */
   async function sell(call: Call, credential: Credential) {
-    const { tag = 'a', client = BUYER, identity = client, price = PRICE } = call;
-    const signal = call.signal ?? new AbortController().signal;
-    const presentation = { credential, query: { tag }, client, identity, signal };
+    const { tag = 'a', client = BUYER, identity = client, price = PRICE, signal } = call;
     const plain = { ...plainRequirement(SELLER), amount: String(price) };
-    return purchase(endpointOf(call, runs), plain, presentation);
+    const asking = { query: { tag }, client, identity, ...(signal && { signal }) };
+    return rail.sell(usdcCallOf(endpointOf(call, runs), plain, { asking, running: RUNNING }), credential);
   }
 
   return {

@@ -43,10 +43,10 @@ export async function expectPayments({ payments }: LedgerStores, version: number
  * A start of today's service over the ledger of then: what was not sent is released, what was sent stays unknown until the chain shows it and is then
  * answered, what was paid is answered again, and no payment buys twice.
  */
-export async function expectPromises({ payments, channels }: LedgerStores, version: number): Promise<void> {
+export async function expectPromises({ payments }: LedgerStores, version: number): Promise<void> {
   const clock = createManualClock(rows.AT + 5000);
   const limits = { storeBytes: 1e6, keepSeconds: 900, maxDeliveries: 10, maxOpen: 0 };
-  const ledger = createLedger({ store: payments, channels, clock, bootId: 'boot-of-today', ...limits });
+  const ledger = createLedger({ store: payments, clock, bootId: 'boot-of-today', ...limits });
   expect(await ledger.redeliver('p4-settled')).toEqual(rows.replyOf('p4-settled'));
   const again = presented('p4-settled');
   expect(await ledger.reserve({ ...again, identifierHash: null }, true)).toBeNull();

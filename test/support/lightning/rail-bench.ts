@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { createClientTurns } from '../../../src/lib/limits/shares.ts';
+import { callOf } from '../../../src/payment/checkout.ts';
 import { bindHttp } from '../../../src/payment/lightning/binding.ts';
 import { createIssuance, createNewcomers, createRecentBuyers } from '../../../src/payment/lightning/issuance.ts';
 import type { Issuer } from '../../../src/payment/lightning/issuer.ts';
 import { createReplyQuota } from '../../../src/payment/lightning/kept-replies.ts';
-import { createOffers, type LightningOrder } from '../../../src/payment/lightning/offers.ts';
+import { createOffers, type LightningCall } from '../../../src/payment/lightning/offers.ts';
 import { createProofVerifier, createRedeem } from '../../../src/payment/lightning/redeem.ts';
 import { createServeGranted } from '../../../src/payment/lightning/serve-granted.ts';
 import { MAINNET } from '../../../src/payment/lightning/terms.ts';
@@ -19,6 +20,10 @@ import type { RateSource } from '../../../src/upstream/rates/bitcoin.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 import { openIssuerBench } from './issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';
+
+/** Milliseconds that a handler may take. */
+const HANDLER_MS = 5000;
+const ORIGIN = 'https://api.example.com';
 
 type Run = (tag: string, signal: AbortSignal) => Promise<string>;
 
@@ -62,10 +67,9 @@ export async function openRailBench(choices: Choices = {}) {
     warn: (detail: object, message: string) => void warned.push(['warn', message, detail]),
     error: (detail: object, message: string) => void warned.push(['error', message, detail]),
   };
-  const common = { store, sources: null, clock, handlerTimeoutMs: 5000 };
-  const offers = createOffers<null>({
-    sourcesAtRankOffer: null,
-    ...common,
+  const offers = createOffers({
+    store,
+    clock,
     issuer: configuredIssuer,
     rates,
     buyers,
@@ -76,8 +80,8 @@ export async function openRailBench(choices: Choices = {}) {
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });
   const verifyProof = createProofVerifier({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
-  const serve = createServeGranted<null>({ ...common, quota, keepMs: 900_000, log });
-  const redeem = createRedeem<null>({
+  const serve = createServeGranted({ store, clock, handlerTimeoutMs: HANDLER_MS, quota, keepMs: 900_000, log });
+  const redeem = createRedeem({
     store,
     issuer: configuredIssuer,
     verifyProof,
@@ -102,31 +106,33 @@ export async function openRailBench(choices: Choices = {}) {
     },
   });
 
-  /** Makes an order for the answer to a tag. */
-  function order(tag: string, more: Partial<LightningOrder<null>> = {}): LightningOrder<null> {
-    const url = `https://api.example.com/v1/lightning/test/rail?tag=${tag}`;
-    const binding = bindHttp({ method: 'GET', url, body: new Uint8Array() });
+  /** Makes a call for the answer to a tag. */
+  function order(tag: string, more: Partial<LightningCall> = {}): LightningCall {
+    const target = { kind: 'http', method: 'GET', url: `/v1/lightning/test/rail?tag=${tag}`, hasBody: false } as const;
+    const binding = bindHttp({ method: 'GET', url: `${ORIGIN}${target.url}`, body: new Uint8Array() });
     if (!binding) throw new Error('no binding');
-    const signal = new AbortController().signal;
+    const { signal } = new AbortController();
     const client = '192.0.2.1';
-    return { endpoint, params: { tag }, url, binding, client, identity: client, signal, ...more };
+    const ask = { target, query: { tag }, client: () => client, identity: () => client, signal: () => signal };
+    const running = { sources: { sale: null, offer: null, admit: null }, handlerTimeoutMs: HANDLER_MS };
+    return { ...callOf(endpoint, '/v1/lightning/test/rail', ask, running), binding, ...more };
   }
 
   /** Requests an offer whose invoice the bench can pay. */
-  async function ask(of: LightningOrder<null>) {
+  async function ask(of: LightningCall, mayReuse = false) {
     const preimage = randomBytes(32);
     node.twist = { paymentHash: createHash('sha256').update(preimage).digest() };
-    const quote = await offers(of).finally(() => {
+    const quote = await offers(of, mayReuse).finally(() => {
       node.twist = {};
     });
-    const { header, body } = quotedChallenge({ ...of, hint: '' }, quote);
+    const { header, body } = quotedChallenge({ endpoint, url: ORIGIN, hint: '' }, quote);
     const [requirement] = JSON.parse(body).accepts as [LightningRequirement];
     const paymentHash = createHash('sha256').update(preimage).digest();
     return { header, body, requirement, preimage: preimage.toString('hex'), paymentHash };
   }
 
   /** Requests an offer and pays it. Returns the header that proves the payment, and the claim's key. */
-  async function buy(of: LightningOrder<null>) {
+  async function buy(of: LightningCall) {
     const { requirement, preimage, paymentHash } = await ask(of);
     node.pay(paymentHash);
     return { header: proofHeader(requirement, preimage), requirement, key: { network: MAINNET.id, paymentHash } };
@@ -145,7 +151,7 @@ export async function openRailBench(choices: Choices = {}) {
     quota,
     handler,
     warned,
-    offers,
+    offers: (of: LightningCall, mayReuse = false) => offers(of, mayReuse),
     verifyProof,
     serve,
     redeemed: redeem,

@@ -3,23 +3,22 @@ import fastify from 'fastify';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint, type EndpointSpec } from '../../../src/catalogue/endpoint.ts';
-import { parseParams } from '../../../src/catalogue/params.ts';
 import type { RailsConfig } from '../../../src/config/payment.ts';
 import { AppError, BadParameter } from '../../../src/errors.ts';
 import { createPricedTool } from '../../../src/mcp/priced-tool.ts';
-import type { Sold } from '../../../src/payment/call.ts';
-import { createUsdcCheckout, type Purchase } from '../../../src/payment/checkout.ts';
+import type { Call, Sold } from '../../../src/payment/call.ts';
+import type { RailFor } from '../../../src/payment/checkout.ts';
 import { createGate } from '../../../src/payment/gate.ts';
-import type { Offers } from '../../../src/payment/lightning/offers.ts';
-import { createLightningCheckout, createLightningTools } from '../../../src/payment/lightning/rail.ts';
-import type { Redeem } from '../../../src/payment/lightning/redeem.ts';
+import type { LightningRail } from '../../../src/payment/lightning/offers.ts';
 import { MAINNET } from '../../../src/payment/lightning/terms.ts';
 import { AnswerGone } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { RailProbes } from '../../../src/payment/settling.ts';
+import type { Payment } from '../../../src/store/ports/payments.ts';
 import * as surfaces from '../../../src/wiring/surfaces.ts';
 import { openRailBench } from '../lightning/rail-bench.ts';
 import { PLAIN_RAILS, TERMS } from '../service/terms.ts';
+import { askOf, runningWith } from './call.ts';
 import { asAppError, CLIENT, createCaller, PARAMS, PATHS, type Request, type Way } from './checkout-calls.ts';
 
 // One priced endpoint, sold four ways: by the real gate and the real tool, in USDC and over Lightning. The rail in USDC
@@ -100,38 +99,61 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
   const network = { ...chain, caip2: TERMS.network, usdc: TERMS.usdc } as never;
   const config = { network, seller: TERMS.payTo, publicOrigin: ORIGIN, rails };
   const offerOf = surfaces.offersUnder(config, { probes: () => state.probes });
-  const purchase: Purchase<null> = (of, { amount }, { credential: { payload }, query, ...by }) => {
-    const sale = { money: 'usdc', params: parseParams(of, query), payload, ...by } as const;
-    return sell(sale, async () => ({
-      body: Buffer.from(JSON.stringify(await of.run(sale.params, null, by.signal))),
-      receipt: { success: true, payer: '0x01', transaction: '0x02', network: TERMS.network, amount },
-      at: 1,
-      onSent: async () => {},
-    }));
+  const saleOf = (money: Way['money'], call: Call, payload: unknown): Sale => {
+    const { client, identity, signal } = call;
+    return { money, params: call.params(), client, identity, signal, payload };
   };
-  const redeem: Redeem<null> = (order, credential) => {
-    const { params, client, identity, signal } = order;
-    const sale = { money: 'lightning', params, client, identity, signal, payload: credential.payload } as const;
-    return sell(sale, () => bench.redeemed(order, credential));
+  const railFor: RailFor = () => ({
+    recognises: () => true,
+    sell: async (call, { payload }) =>
+      sell(saleOf('usdc', call, payload), async () => ({
+        body: await call.run('sale', call.signal),
+        receipt: {
+          success: true,
+          payer: '0x01',
+          transaction: '0x02',
+          network: TERMS.network,
+          amount: call.plain.amount,
+        },
+        at: 1,
+        onSent: async () => {},
+      })),
+  });
+  const rail: LightningRail = {
+    recognises: ({ network: named }) => named === MAINNET.id,
+    sell: async (call, credential) =>
+      sell(saleOf('lightning', call, credential.payload), () => bench.redeemed(call, credential)),
+    offer: (call, mayReuse) => {
+      offered.push({ client: call.client, params: call.params(), isKept: call.target.kind === 'http' });
+      return bench.offers(call, mayReuse);
+    },
   };
-  const offers: Offers<null> = (order, mayReuse) => {
-    offered.push({ client: order.client, params: order.params, isKept: order.identity !== null });
-    return bench.offers(order, mayReuse);
-  };
-  const common = { sources: null, publicOrigin: ORIGIN, chain, words: surfaces.wordsOfRefusal };
-  const inUsdc = { offerOf, purchase };
-  const inBitcoin = { offers, redeem, network: MAINNET.id };
+  const checkouts = surfaces.createCheckouts<null>({
+    railFor,
+    lightning: { rail, network: MAINNET },
+    running: runningWith(null),
+    config: { publicOrigin: ORIGIN, network: chain as never },
+  });
   const protocol = surfaces.lightningProtocol({ current: randomBytes(32), previous: null }, 'data.example', clock);
-  const usdc = createUsdcCheckout(endpoint, { ...common, purchase, offer: () => offerOf(endpoint as never) });
-  const lightning = createLightningCheckout(endpoint, { ...common, ...inBitcoin, protocol });
+  const usdc = checkouts.usdcRoutes(offerOf, null)(endpoint);
+  const lightning = checkouts.lightningRoutes(protocol)(endpoint);
   const log = { error: (_: object, message: string) => void events.push(message) };
-  const gate = createGate<null>({ checkoutOf: () => usdc as never, protocol: surfaces.usdcProtocol, log });
-  const lightningGate = createGate<null>({ checkoutOf: () => lightning as never, protocol, log });
-  const ofTool = { protocol: surfaces.toolProtocol, lightning: createLightningTools(inBitcoin) };
-  const tool = createPricedTool(endpoint, { ...common, ...inUsdc, ...ofTool });
-  const readTarget = (target: string) => {
-    const by = { client: () => CLIENT, identity: () => CLIENT, signal: () => new AbortController().signal };
-    return lightning.read({ method: 'GET', target, query: PARAMS, hasBody: false, ...by });
+  const gate = createGate<null>({ checkoutOf: () => usdc, protocol: surfaces.usdcProtocol, log });
+  const lightningGate = createGate<null>({ checkoutOf: () => lightning, protocol, log });
+  const ofTools = { usdc: checkouts.usdcTools(offerOf), lightning: checkouts.lightningTools };
+  const tool = createPricedTool(endpoint, {
+    sources: null,
+    publicOrigin: ORIGIN,
+    chain,
+    network: TERMS.network,
+    words: surfaces.wordsOfRefusal,
+    protocol: surfaces.toolProtocol,
+    isLightning: rail.recognises,
+    checkoutOf: (of, money) => ofTools[money](of),
+  });
+  const readTarget = (url: string) => {
+    const target = { kind: 'http', method: 'GET', url, hasBody: false } as const;
+    return lightning.read(askOf({ target, query: PARAMS, client: CLIENT }));
   };
 
   const app = fastify();
@@ -193,7 +215,7 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
     /** Reads a request target over Lightning that no HTTP library sends here. Throws BadParameter. */
     readTarget,
     refuses: (...refusal: ConstructorParameters<typeof PaymentRefused>) => doing(new PaymentRefused(...refusal)),
-    answerIsGone: (receipt: AnswerGone['receipt']) => doing(new AnswerGone(receipt)),
+    answerIsGone: (receipt: AnswerGone['receipt']) => doing(new AnswerGone({} as Payment, receipt)),
     fails: doing,
     cannotNoteDeliveries: () => {
       state.noting = () => Promise.reject(new Error('disk'));

@@ -9,10 +9,10 @@ import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../../../src/payment/limits.ts';
 import type { Credential } from '../../../src/payment/protocol.ts';
 import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
-import type { Asker, PayerReading, PurchaseRail } from '../../../src/payment/rail.ts';
-import { handOut } from '../../../src/payment/receipt.ts';
+import type { PayerReading, Sale, SignedScheme } from '../../../src/payment/rail.ts';
+import { deliver, plainReceipt } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { createPurchase, createServe } from '../../../src/payment/sale.ts';
+import { createSales, sellSigned } from '../../../src/payment/sale.ts';
 import { type Authorization, type Found, type Intent, REVERTED } from '../../../src/payment/settler.ts';
 import { checkAccepted, readSigned } from '../../../src/payment/usdc/authorization.ts';
 import { storesOver } from '../../../src/store/open.ts';
@@ -26,6 +26,7 @@ import { latchedEndpoint } from '../service/latch.ts';
 import { moodyEndpoint } from '../service/moody-endpoint.ts';
 import { TERMS } from '../service/terms.ts';
 import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../usdc/payments.ts';
+import { runningWith, usdcCallOf } from './call.ts';
 
 // The sale of signed payments over the real ledger, with a scripted scheme and settling. This file alone knows the
 // functions that sell: its tests speak of calls, payments and outcomes.
@@ -132,8 +133,8 @@ function openScript() {
     evidence: 'unused' as keyof typeof EVIDENCE,
     /** Why nothing can be settled. */
     shortage: null as string | null,
-    /** Why this payer is refused. Undefined: the settler refuses no payer. */
-    refuses: undefined as string | undefined,
+    /** Why this payer is refused. */
+    refuses: null as string | null,
     settles: PRICE as End,
     looksUp: 'unknown' as End,
   };
@@ -165,43 +166,39 @@ function openScript() {
 type Step = 'signature' | 'payer' | 'verify' | 'settle';
 type Script = ReturnType<typeof openScript>;
 
-function scriptedScheme({ says, asked, heard, step, taken }: Script, contract: Uint8Array): PurchaseRail {
+function scriptedScheme({ says, asked, heard, step, taken }: Script, contract: Uint8Array): SignedScheme {
   const readAt = (block: number): PayerReading => ({ used: false, balance: 0n, hasCode: false, block });
-  const hear = (name: string, { client, hasFailed, signal }: Asker, more: object = {}) =>
+  const hear = (name: string, { asker: { client, hasFailed, signal } }: Sale, more: object = {}) =>
     void heard.push({ step: name, client, hasFailed, isLeft: signal.aborted, ...more });
-  const status = {
-    unavailable: () => says.shortage,
-    get refuses() {
-      return says.refuses === undefined ? undefined : () => says.refuses ?? null;
-    },
-  };
+  const termsOf = ({ known, call: { price } }: Sale) => ({ isAgain: known !== null, price });
   return {
     contract,
-    status: status as PurchaseRail['status'],
+    status: { unavailable: () => says.shortage, refuses: () => says.refuses },
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
     requirement: (plain) => plain,
     check: () => void asked.push('terms'),
-    checkSignature: async (_payment, asker) => {
-      hear('signature', asker);
+    checkSignature: async (sale) => {
+      hear('signature', sale);
       await step('signature', says.signature);
       return readAt(5);
     },
-    readPayer: async (_payment, asker, { signed, isAgain, price }) => {
-      hear('payer', asker, { signedAt: signed?.block, isAgain, price });
+    readPayer: async (sale, signed) => {
+      hear('payer', sale, { signedAt: signed?.block, ...termsOf(sale) });
       await step('payer', says.payer);
       return readAt(6);
     },
-    verify: async (_id, _payment, seen, { asker, isAgain, price }) => {
-      hear('verify', asker, { seenAt: seen.block, isAgain, price });
+    verify: async (sale, seen) => {
+      hear('verify', sale, { seenAt: seen.block, ...termsOf(sale) });
       await step('verify', says.verify);
       return { checkedBlock: 7, hasCode: true, nothingSent: () => void taken.back++ };
     },
-    review: async (_payment, _known, { asker, mayLookUp }) => {
+    review: async (sale, _known, mayLookUp) => {
       asked.push('review');
-      hear('review', asker, { mayLookUp: mayLookUp() });
+      hear('review', sale, { mayLookUp: mayLookUp() });
       return EVIDENCE[says.evidence];
     },
+    receipt: plainReceipt,
   };
 }
 
@@ -244,11 +241,11 @@ function openStore({ asked }: Script, payments: LedgerStore) {
 
 /** `asked` notes that the challenge is checked. */
 function sign(asked: string[], options: SignOptions & { of: Priced }): Signed {
-  const { of, key = newKey(), like, change = {}, value, identifier, accepts = {}, challenge } = options;
+  const { of, key = newKey(), like, change = {}, value, identifier: id, accepts = {}, challenge } = options;
   const requirement = requirementOf(of) as unknown as Requirement;
   const made = like?.authorization ?? signAuthorization(key.privateKey, requirement, value ? { value } : {});
   const authorization = { ...made, ...change };
-  const extensions = identifier ? { 'payment-identifier': { info: { id: identifier } } } : undefined;
+  const extensions = id ? { 'payment-identifier': { info: { id } } } : undefined;
   const x402 = decodePayment(headerOf(payloadOf(authorization, { ...requirement, ...accepts }, extensions)));
   if (!challenge) return { authorization, credential: x402 };
   const checkChallenge = () => {
@@ -256,8 +253,8 @@ function sign(asked: string[], options: SignOptions & { of: Priced }): Signed {
     if (challenge.isMadeUp) throw new PaymentRefused('invalid_challenge');
   };
   const { payload } = x402;
-  const identifierHash = hash32(challenge.id);
-  return { authorization, credential: { protocol: 'mpp', accepted: null, payload, identifierHash, checkChallenge } };
+  const identifier = () => ({ hash: hash32(challenge.id), isSingleUse: true });
+  return { authorization, credential: { protocol: 'mpp', accepted: null, payload, identifier, checkChallenge } };
 }
 
 const requirementOf = ({ endpoint }: Priced) => createOffer(endpoint as never, TERMS).requirement;
@@ -274,16 +271,13 @@ export function openSale(options: SaleOptions = {}) {
   const keeping = { storeBytes, keepSeconds: 900, maxDeliveries: 5, maxOpen };
   const ledger = createLedger({ store: live, clock, bootId: 'boot', ...keeping });
   const failures = createFailures(limits, clock);
-  const rail = scriptedScheme(script, hexToBytes(contract));
-  const { purchase, isServed } = createPurchase<Sources>({
+  const scheme = scriptedScheme(script, hexToBytes(contract));
+  const running = runningWith({} as Sources, HANDLER_MS);
+  const sales = createSales({
     ledger,
-    handlerTimeoutMs: HANDLER_MS,
     settling: scriptedSettling(script, ledger),
-    railFor: () => rail,
     failures,
     unknown: createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock }),
-    serve: createServe({ ledger, sources: {} as Sources, handlerTimeoutMs: HANDLER_MS }),
-    sources: {} as Sources,
     clock,
     network,
     log: { error: (_detail, message) => void alerts.push(message) },
@@ -292,10 +286,11 @@ export function openSale(options: SaleOptions = {}) {
 
   /** Presents a payment for a call. What is thrown is returned. */
   async function sell(call: CallOptions = {}, payment: Signed = signed(call)): Promise<Outcome> {
-    const { of = latch, query = {}, client = CLIENT, identity = client, signal = new AbortController().signal } = call;
-    const presentation = { credential: payment.credential, query, client, identity, signal };
+    const { of = latch, client = CLIENT } = call;
+    const asking = { ...call, client };
     try {
-      const { body, ...sold } = await purchase(of.endpoint, requirementOf(of), presentation);
+      const asked = usdcCallOf(of.endpoint, requirementOf(of), { asking, running });
+      const { body, ...sold } = await sellSigned(sales, scheme, asked, payment.credential);
       return { answer: JSON.parse(Buffer.from(body).toString()), ...sold };
     } catch (error) {
       return error as Outcome;
@@ -329,7 +324,7 @@ export function openSale(options: SaleOptions = {}) {
     clock,
     latch,
     moody,
-    isServed,
+    isServed: (id: string) => sales.serving.has(id),
     database: over,
   };
 }
@@ -349,14 +344,14 @@ export function openReviews(evidence: keyof typeof EVIDENCE) {
   const mays: boolean[] = [];
   const ledger = { ruleOut: async () => true };
   const reuse = createReuse({ ledger, clock: createManualClock(1_800_000_000_000) });
-  const review: PurchaseRail['review'] = async (_payment, _known, { mayLookUp }) => {
+  const review: SignedScheme['review'] = async (_sale, _known, mayLookUp) => {
     mays.push(mayLookUp());
     return EVIDENCE[evidence];
   };
   const known = { ...reservation('a', 'a'), state: 'failed' } as unknown as Payment;
-  const asker = { client: CLIENT, hasFailed: false, signal: new AbortController().signal };
-  const orderOf = (name: string) => ({ authorizationHash: hash32(name), rail: { review } }) as never;
-  const present = (name: string) => reuse(known, orderOf(name), asker).catch((error: unknown) => error);
+  const saleOf = (name: string) => ({ payment: { authorizationHash: hash32(name) } }) as Sale;
+  const present = (name: string) =>
+    reuse({ review } as SignedScheme, saleOf(name), known).catch((error: unknown) => error);
   return { present, mays };
 }
 
@@ -368,7 +363,7 @@ export function lastCheck(members: Partial<Payment>, price: bigint): unknown {
   const payment = { ...reservation('a', 'a'), ...plain, ...end, ...settled, ...members } as Payment;
   const kit = { ledger: { delivered: async () => true }, log: { error: () => {} } };
   try {
-    return handOut(kit, payment, Buffer.from('{}'), { price, rail: {} });
+    return deliver(kit, plainReceipt, payment, Buffer.from('{}'), price);
   } catch (error) {
     return error;
   }

@@ -1,12 +1,13 @@
 import { onTestFinished } from 'vitest';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
+import type { Sources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../../../src/payment/limits.ts';
 import type { Credential } from '../../../src/payment/protocol.ts';
-import type { OpenRail } from '../../../src/payment/rail.ts';
-import { createPurchase, createServe } from '../../../src/payment/sale.ts';
+import type { UsdcRail } from '../../../src/payment/rail.ts';
+import { createSales, type SaleContext } from '../../../src/payment/sale.ts';
 import { createSettleRows } from '../../../src/payment/settle-rows.ts';
 import { type Authorization, type Intent, type Outcome, paymentKey, REVERTED } from '../../../src/payment/settler.ts';
 import { createChainCheck, createContractBudget } from '../../../src/payment/usdc/checks.ts';
@@ -26,6 +27,7 @@ import { signForGateway } from '../usdc/gateway-payment.ts';
 import { startGatewayStandIn } from '../usdc/gateway-stand-in.ts';
 import { newKey, payloadOf, plainRequirement, type Requirement, signAuthorization, USDC } from '../usdc/payments.ts';
 import { startTokenNode } from '../usdc/token-node.ts';
+import { runningWith, usdcCallOf } from './call.ts';
 
 // The worlds of the rails `usdc-exact` and `usdc-gateway`. Each sells a call for one signed payment, from the first
 // check to the settled row, over the real ledger in memory. Only this file knows how a rail is opened and sells.
@@ -66,7 +68,8 @@ interface CallChanges {
 const plainOf = (units = 1000n) => ({ ...PLAIN, amount: String(units) });
 const presented = (authorization: Authorization, accepted: Requirement): Signed => {
   const { payload } = payloadOf(authorization, accepted);
-  return { protocol: 'x402', accepted: { ...accepted }, payload: payload as Credential['payload'], authorization };
+  const read = payload as Credential['payload'];
+  return { protocol: 'x402', accepted: { ...accepted }, payload: read, identifier: () => null, authorization };
 };
 
 /** The ledger of one test, its clock, and what was asked for. */
@@ -101,31 +104,35 @@ function openKit() {
 type Kit = ReturnType<typeof openKit>;
 
 /** Sells over a rail. `relay`: what our relayer does with an intent. `waitMs`: how long a sale waits for its end. */
-function openSale(kit: Kit, rail: OpenRail, waitMs: number, relay: (intent: Intent) => Promise<Outcome>) {
+function openSale(
+  kit: Kit,
+  open: (sales: SaleContext) => UsdcRail,
+  waitMs: number,
+  relay: (intent: Intent) => Promise<Outcome>,
+) {
   const { db, stores, clock, asked, ledger, says } = kit;
-  const { contract } = rail.purchase;
   const settle = (intents: readonly Intent[]) => {
     asked.push('settle');
     return intents.map(relay);
   };
+  const rows = createSettleRows({ ledger, railOf: () => settling, waitMs, clock, log: silent });
+  const rail = open(
+    createSales({
+      ledger,
+      settling: rows,
+      failures: createFailures({ payer: 0, client: 0, clientSettlements: 0 }, clock),
+      unknown: createUnknownPayments({ ledger, limits: { payer: 0, client: 0 }, clock }),
+      clock,
+      network: NETWORK,
+      log: silent,
+    }),
+  );
+  const { contract } = rail;
   const settling = rail.openSettling({
     noteBroadcast: ledger.noteBroadcast,
     relaying: () => ({ settler: { settle, unavailable: () => null, stop: async () => {} } }) as never,
   });
   onTestFinished(() => settling.settler.stop());
-  const { purchase } = createPurchase({
-    ledger,
-    settling: createSettleRows({ ledger, railOf: () => settling, waitMs, clock, log: silent }),
-    railFor: () => rail.purchase,
-    failures: createFailures({ payer: 0, client: 0, clientSettlements: 0 }, clock),
-    unknown: createUnknownPayments({ ledger, limits: { payer: 0, client: 0 }, clock }),
-    serve: createServe({ ledger, sources: {} as never, handlerTimeoutMs: HANDLER_MS }),
-    sources: {} as never,
-    handlerTimeoutMs: HANDLER_MS,
-    clock,
-    network: NETWORK,
-    log: silent,
-  });
 
   return {
     stores,
@@ -144,8 +151,9 @@ function openSale(kit: Kit, rail: OpenRail, waitMs: number, relay: (intent: Inte
           return endpoint.run(...given);
         },
       };
-      const given = { client, identity: client, signal: signal ?? new AbortController().signal };
-      return purchase(sold, plainOf(price), { credential, query: {}, ...given });
+      const asking = { client, ...(signal && { signal }) };
+      const running = runningWith({} as Sources, HANDLER_MS);
+      return rail.sell(usdcCallOf(sold, plainOf(price), { asking, running }), credential);
     },
     /** The ledger's row of a payment. */
     row: ({ authorization }: Signed) => ledger.find(paymentKey(authorization, NETWORK, contract)),
@@ -217,7 +225,8 @@ export async function openExactSale({ exactFrom = 0n } = {}) {
       },
     },
   };
-  const sales = openSale(kit, openExact(needs as never, kit.status), WAIT_MS, async ({ id, authorization }) => {
+  const opened = (sold: SaleContext) => openExact({ ...needs, sales: sold } as never, kit.status);
+  const sales = openSale(kit, opened, WAIT_MS, async ({ id, authorization }) => {
     if (relayer.movesNothing) return { kind: 'failed', reason: REVERTED };
     const transaction = hexToBytes(node.pay(authorization).transactionHash);
     await ledger.noteBroadcast([{ id, transaction }]);
@@ -278,7 +287,8 @@ export async function openGatewaySale({ handlerTimeoutMs = HANDLER_MS, waitMs = 
     outgoing: { upstreams: watchedUpstreams(upstreams, (name) => asked.push(name)) },
     log: { ...silent, error: (detail: object) => void alerts.push(detail) },
   };
-  const sales = openSale(kit, openGatewayRail(needs as never, kit.status), waitMs, async () => ({ kind: 'unknown' }));
+  const opened = (sold: SaleContext) => openGatewayRail({ ...needs, sales: sold } as never, kit.status);
+  const sales = openSale(kit, opened, waitMs, async () => ({ kind: 'unknown' }));
 
   /** Presents what was signed, by whatever key and for whatever contract, as a payment for the Gateway. */
   const present = (authorization: Authorization) =>

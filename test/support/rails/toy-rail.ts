@@ -1,15 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
-import type { Accepted } from '../../../src/payment/protocol.ts';
-import type { PurchaseRail, RailInfo } from '../../../src/payment/rail.ts';
+import type { Accepted, Credential } from '../../../src/payment/protocol.ts';
+import type { RailInfo, SignedScheme, UsdcCall } from '../../../src/payment/rail.ts';
+import { plainReceipt } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { sellSigned } from '../../../src/payment/sale.ts';
 import {
   type Authorization,
   type Found,
   type Intent,
   type Outcome,
-  paymentKey,
   type RailSettling,
   REVERTED,
   type SettlerContext,
@@ -62,13 +63,13 @@ export function createToyRail(bankUrl: string): RailModule {
   };
   const unknown = (): { kind: 'unknown' } => ({ kind: 'unknown' });
 
-  const purchaseWith = ({ config, ledger }: RailKit, status: RailStatus): PurchaseRail => ({
+  const schemeWith = ({ ledger }: RailKit, status: RailStatus): SignedScheme => ({
     contract: CONTRACT,
-    status: { unavailable: status.unavailable },
+    status,
     requirement: entryFrom,
     read: (payload) => {
       const authorization = read(payload);
-      return { kind: 'signed', authorization, authorizationHash: hashAuthorization(authorization, CONTRACT) };
+      return { authorization, authorizationHash: hashAuthorization(authorization, CONTRACT) };
     },
     checkAccepted: (accepted, { scheme, network, amount }) => {
       if (accepted.scheme !== scheme || accepted.network !== network || accepted.amount !== amount)
@@ -78,22 +79,23 @@ export function createToyRail(bankUrl: string): RailModule {
       if (value !== BigInt(amount)) throw new PaymentRefused('toy_wrong_amount');
       if (validBefore <= BigInt(now)) throw new PaymentRefused('toy_expired');
     },
-    checkSignature: async ({ authorization }) => {
+    checkSignature: async ({ payment: { authorization } }) => {
       const { isSigned } = await ask<Known>('/known', authorization);
       if (!isSigned) throw new PaymentRefused('toy_signature');
       return null;
     },
-    review: ({ authorization }) => lookup(authorization).catch(unknown),
-    readPayer: async ({ authorization }) => {
+    review: ({ payment: { authorization } }) => lookup(authorization).catch(unknown),
+    readPayer: async ({ payment: { authorization } }) => {
       const { balance, transfer } = await ask<Known>('/known', authorization);
       if (BigInt(balance) < authorization.value) throw new PaymentRefused('toy_insufficient_balance');
       return { used: transfer !== null, balance: BigInt(balance), hasCode: false, block: 0 };
     },
-    verify: async (id, { authorization }, { balance }) => {
-      const promised = await ledger.openBefore(paymentKey(authorization, config.network.caip2, CONTRACT), id);
-      if (balance < authorization.value + promised) throw new PaymentRefused('toy_insufficient_balance');
+    verify: async ({ id, key, payment }, { balance }) => {
+      if (balance < payment.authorization.value + (await ledger.openBefore(key, id)))
+        throw new PaymentRefused('toy_insufficient_balance');
       return { checkedBlock: 0, hasCode: false };
     },
+    receipt: plainReceipt,
   });
   const openSettling = (context: SettlerContext): RailSettling => ({
     settler: {
@@ -107,7 +109,11 @@ export function createToyRail(bankUrl: string): RailModule {
   const recognises = ({ scheme }: Accepted): boolean => scheme === SCHEME;
   return {
     info,
-    open: (kit, status) => ({ info, recognises, purchase: purchaseWith(kit, status), openSettling }),
+    open: (kit, status) => {
+      const scheme = schemeWith(kit, status);
+      const sell = (...sale: [UsdcCall, Credential]) => sellSigned(kit.sales, scheme, ...sale);
+      return { info, contract: CONTRACT, recognises, sell, openSettling };
+    },
   };
 }
 

@@ -108,5 +108,5 @@ export function requirementOf(headers: Headers | Record<string, unknown>): Requi
 /** An authorization as a rail reads it from a payload. `contract`: what it was signed for. */
 export function signedPayment(authorization: Authorization, contract: `0x${string}` = USDC): SignedPayment {
   const authorizationHash = hashAuthorization(authorization, hexToBytes(contract));
-  return { kind: 'signed', authorization, authorizationHash };
+  return { authorization, authorizationHash };
 }

@@ -10,7 +10,6 @@ import type { Sources } from '../../../src/endpoints/sources.ts';
 import { AppError } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
-import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
@@ -18,6 +17,7 @@ import { createPayments } from '../../../src/wiring/payments.ts';
 import { createOffer, termsOf } from '../../../src/wiring/surfaces.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
+import { runningWith, sellFor, usdcCallOf } from '../payment/call.ts';
 import { latchedEndpoint } from '../service/latch.ts';
 import { balanceOf } from './buyer.ts';
 import { headerOf, newKey, payloadOf, type Requirement, signAuthorization } from './payments.ts';
@@ -81,8 +81,8 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const settled = storesOf(db).settled;
   const transfers = storesOf(db).transfers;
   const channels = storesOf(db).channels;
-  const common = { config, chain, store, channels, sources: {} as Sources, clock: systemClock, bootId: 'stage' };
-  const payments = createPayments<Sources>({
+  const common = { config, chain, store, channels, clock: systemClock, bootId: 'stage' };
+  const payments = createPayments({
     ...common,
     spending,
     settled,
@@ -116,14 +116,8 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
 
   /** Presents once and returns the answer as a short text. */
   async function present(sale: Sale): Promise<string> {
-    const who = { client: 'c', identity: 'c' };
-    const presentation = {
-      credential: decodePayment(sale.header),
-      query: {},
-      ...who,
-      signal: new AbortController().signal,
-    };
-    const answer = await payments.purchase(latch.endpoint, requirement, presentation).then(
+    const call = usdcCallOf(latch.endpoint, requirement, { running: runningWith({} as Sources) });
+    const answer = await sellFor(payments.railFor, call, sale.header).then(
       () => 'served',
       (error: unknown) => {
         if (error instanceof PaymentRefused) return `402 ${error.reason}`;

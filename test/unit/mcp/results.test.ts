@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { AppError, BadParameter, UpstreamFailed, withMembers } from '../../../src/errors.ts';
 import { problem } from '../../../src/mcp/results.ts';
 import { AnswerGone } from '../../../src/payment/receipt.ts';
+import type { Payment } from '../../../src/store/ports/payments.ts';
 
 test('a problem has the members of its error, which never replace the standard ones', () => {
   const failed = withMembers(new UpstreamFailed('page.example', 'timed out'), {
@@ -22,12 +23,12 @@ test('a problem has the members of its error, which never replace the standard o
 
 test('an answer that is gone names its code, says that it was charged, and brings its receipt where there is one', () => {
   const receipt = { success: true, transaction: '', network: 'eip155:5042', payer: '0xab' } as const;
-  expect(problem(new AnswerGone(receipt), 'id')).toMatchObject({
+  expect(problem(new AnswerGone({} as Payment, receipt), 'id')).toMatchObject({
     isError: true,
     structuredContent: { status: 410, code: 'answer_gone', charged: true },
     _meta: { 'x402/payment-response': receipt },
   });
-  expect(problem(new AnswerGone(), 'id')).not.toHaveProperty('_meta');
+  expect(problem(new AnswerGone({} as Payment), 'id')).not.toHaveProperty('_meta');
 });
 
 test('several faults are counted as far as they are known: those after the tenth are not named', () => {

@@ -9,25 +9,34 @@ import { createToolList } from '../../../src/mcp/mount.ts';
 import { problem } from '../../../src/mcp/results.ts';
 import { LIGHTNING_ADDRESS, MAIN_ADDRESS, toolName } from '../../../src/mcp/tool.ts';
 import { createTools, type ToolsDeps } from '../../../src/mcp/tools.ts';
-import { createLightningTools } from '../../../src/payment/lightning/rail.ts';
+import { acceptsOf, createUsdcCheckout } from '../../../src/payment/checkout.ts';
 import { createOffer, toolProtocol, wordsOfRefusal } from '../../../src/wiring/surfaces.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { runningWith } from '../../support/payment/call.ts';
 import { priceOf } from '../../support/prices.ts';
 import { PLAIN_RAILS, TERMS } from '../../support/service/terms.ts';
 
-const noSale = () => Promise.reject(new Error('this test sells nothing'));
 const deps: ToolsDeps<Sources> = {
   catalogue,
   chain: { name: 'Arc', isPlayMoney: true },
+  network: 'eip155:5042',
   clock: createManualClock(0),
   handlerTimeoutMs: 1000,
   sources: {} as Sources,
   publicOrigin: 'https://api.example.com',
   protocol: toolProtocol,
-  offerOf: (endpoint) => createOffer(endpoint, { ...TERMS, rails: PLAIN_RAILS }),
-  purchase: noSale,
+  isLightning: () => false,
+  checkoutOf: (endpoint) =>
+    createUsdcCheckout(endpoint, {
+      offer: () => createOffer(endpoint, { ...TERMS, rails: PLAIN_RAILS }),
+      railFor: () => {
+        throw new Error('this test sells nothing');
+      },
+      write: acceptsOf,
+      running: runningWith({} as Sources),
+      words: wordsOfRefusal,
+    }),
   words: wordsOfRefusal,
-  lightning: createLightningTools({ offers: noSale, redeem: noSale, network: 'lnbtc:x' }),
   search: null,
 };
 const tools = createTools(deps);
@@ -139,7 +148,7 @@ describe('the tools', () => {
   });
 
   test('are listed in at most 40 KB at both addresses, because a model reads the whole list before its first call', () => {
-    const withSearch = createTools({ ...deps, search: { search: noSale } });
+    const withSearch = createTools({ ...deps, search: { search: async () => ({}) } });
     for (const address of [MAIN_ADDRESS, LIGHTNING_ADDRESS]) {
       const list = createToolList(withSearch, address);
       const bytes = (isFull: boolean) => Buffer.byteLength(JSON.stringify({ tools: list.listed(isFull) }));

@@ -4,9 +4,9 @@ import { refusingSecond, withAuthSchemes } from '../../../src/payment/http-auth.
 import type {
   AuthScheme,
   Credential,
-  Paid,
   ProtocolName,
   QuotedProtocol,
+  Receipt,
   RequestMessage,
 } from '../../../src/payment/protocol.ts';
 
@@ -15,6 +15,7 @@ const credentialOf = (protocol: ProtocolName, text: unknown): Credential => ({
   protocol,
   accepted: null,
   payload: { text },
+  identifier: () => null,
 });
 const base: QuotedProtocol = {
   carries: ({ headers }) => headers['payment-signature'] !== undefined,
@@ -25,7 +26,7 @@ const base: QuotedProtocol = {
     body: '{}',
     contentType: 'x',
   }),
-  needsQuote: () => false,
+  needsOffer: () => false,
   receipt: () => [['payment-response', 'receipt']],
 };
 const scheme = (protocol: ProtocolName, names: readonly string[]): AuthScheme => ({
@@ -63,7 +64,7 @@ describe('a request', () => {
     [['LSAT a:b', 'L402 a:b'], 'l402', 'LSAT a:b'],
   ])('with %j presents a payment by %s', (lines, protocol, text) => {
     const shown = message(lines);
-    expect([open().carries(shown), open().needsQuote(shown)]).toEqual([true, true]);
+    expect([open().carries(shown), open().needsOffer(shown)]).toEqual([true, true]);
     expect(open().read(shown)).toMatchObject({ protocol, payload: { text } });
   });
 
@@ -71,9 +72,9 @@ describe('a request', () => {
     'with %j presents none of them',
     (lines) => {
       const shown = message(lines);
-      expect([open().carries(shown), open().needsQuote(shown)]).toEqual([false, false]);
+      expect([open().carries(shown), open().needsOffer(shown)]).toEqual([false, false]);
       const signed = message(lines, { 'payment-signature': 'p' });
-      expect([open().carries(signed), open().needsQuote(signed), readOf(signed)]).toEqual([true, false, 'p']);
+      expect([open().carries(signed), open().needsOffer(signed), readOf(signed)]).toEqual([true, false, 'p']);
     },
   );
 
@@ -117,7 +118,7 @@ test('an answer has the protocol’s own receipt, and that of the auth scheme th
   const namesOf = (protocol: ProtocolName | null): string[] => {
     const credential = protocol && credentialOf(protocol, 'x');
     return open()
-      .receipt({ credential } as Paid)
+      .receipt({} as Receipt, credential, 0)
       .map(([name]) => name);
   };
   expect(namesOf('mpp')).toEqual(['payment-response', 'mpp-receipt']);

@@ -7,9 +7,11 @@ import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
-import type { OpenRail } from '../../../src/payment/rail.ts';
+import { createFailures, createUnknownPayments } from '../../../src/payment/limits.ts';
+import type { UsdcRail } from '../../../src/payment/rail.ts';
 import { createRelaying } from '../../../src/payment/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
+import { createSales } from '../../../src/payment/sale.ts';
 import type { Found, Relaying } from '../../../src/payment/settler.ts';
 import { type ChainCheck, createContractBudget } from '../../../src/payment/usdc/checks.ts';
 import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
@@ -24,7 +26,7 @@ import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
-import { newKey, plainRequirement, signAuthorization, signedPayment, USDC } from '../../support/usdc/payments.ts';
+import { newKey, plainRequirement, USDC } from '../../support/usdc/payments.ts';
 import { randomIntent } from '../../support/usdc/token-node.ts';
 
 const seller = newKey();
@@ -152,8 +154,13 @@ describe('the rails', () => {
     const ledger = createLedger({ store, clock: systemClock, bootId: 'boot', ...limits });
     const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
     const { relayerPrivateKey: key } = config;
+    const failures = createFailures(config.failureLimits, systemClock);
+    const unknown = createUnknownPayments({ ledger, limits: config.unknownLimits, clock: systemClock });
+    const nothing = { settle: async () => null, resume: async () => null };
+    const network = config.network.caip2;
     const parts = {
       config,
+      sales: createSales({ ledger, settling: nothing, failures, unknown, clock: systemClock, network, log }),
       chain: NO_CHAIN,
       wallet: key && createWallet(key, 5042),
       ledger,
@@ -230,7 +237,7 @@ describe('the rails', () => {
     const [plain] = rails;
     if (!plain) throw new Error('no rail');
     const given: Relaying[] = [];
-    const watched: OpenRail = {
+    const watched: UsdcRail = {
       ...plain,
       openSettling: (context) => {
         given.push(context.relaying(plain.info.name));
@@ -286,7 +293,7 @@ describe('the rails', () => {
   test('are distinguished by the contract that the payer signed for, and a row of a rail that is off stays as it is', async () => {
     const on = await open({ ...facilitated(), ...withGateway() });
     const off = await open(facilitated());
-    expect(on.rails.map(({ purchase }) => bytesToHex(purchase.contract))).toEqual([USDC, WALLET]);
+    expect(on.rails.map(({ contract }) => bytesToHex(contract))).toEqual([USDC, WALLET]);
     const asked: string[] = [];
     const refuse = { success: false, errorReason: 'insufficient_funds', transaction: '', network: 'eip155:5042' };
     answer = async ({ path }) => {
@@ -421,24 +428,6 @@ describe('the rails', () => {
     const outcomes = batched?.settler.settle([randomIntent({ authorization: used })]) ?? [];
     expect(await Promise.all(outcomes)).toEqual([{ kind: 'failed', reason: 'payment_already_used' }]);
     expect(settles()).toBe(before);
-    await close();
-  });
-
-  test('ask the Gateway before a handler runs, and refuse with the Gateway’s reason', async () => {
-    const { rails, close } = await open(withGateway());
-    const { privateKey, address } = newKey();
-    gateway.deposit(address, 1000n);
-    const asker = { client: 'c', hasFailed: false, signal: new AbortController().signal };
-    const good = signedPayment(signForGateway(privateKey, requirement, WALLET), WALLET);
-    const rail = rails[1]?.purchase;
-    if (!rail) throw new Error('no Gateway');
-    await rail.checkSignature(good, asker);
-    const seen = await rail.readPayer(good, asker, { signed: null, isAgain: false, price: 1n });
-    const terms = { asker, isAgain: false, price: 1000n };
-    await rail.verify('id', good, seen, terms);
-    const plain = signedPayment(signAuthorization(privateKey, requirement), WALLET);
-    await expect(rail.checkSignature(plain, asker)).rejects.toThrow('invalid_exact_evm_signature');
-    await expect(rail.verify('id', plain, seen, terms)).rejects.toThrow('invalid_signature');
     await close();
   });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { BadParameter } from '../../../src/errors.ts';
-import { hashIdentifier } from '../../../src/payment/protocols/x402/http.ts';
+import { identifierIn } from '../../../src/payment/protocols/x402/http.ts';
 
 const withId = (id: unknown) => ({ 'payment-identifier': { info: { required: false, id } } });
 
@@ -15,13 +15,14 @@ test.each([
     { 'payment-identifier': { info: { required: false }, schema: {} } },
   ],
 ])('%s names no identifier', (_, extensions) => {
-  expect(hashIdentifier(extensions)).toBeNull();
+  expect(identifierIn(extensions)).toBeNull();
 });
 
 test.each(['a'.repeat(16), 'Z'.repeat(128), 'pay_7d5d747be160e280504c099d984bcfe0', '0123456789-_-_-_'])(
   'the identifier %s is taken',
   (id) => {
-    expect(hashIdentifier(withId(id))).toHaveLength(32);
+    expect(identifierIn(withId(id))).toEqual({ hash: expect.any(Buffer), isSingleUse: false });
+    expect(identifierIn(withId(id))?.hash).toHaveLength(32);
   },
 );
 
@@ -36,8 +37,8 @@ test.each([
   ['null', null],
   ['an array', ['a'.repeat(16)]],
 ])('an identifier that is %s is refused with 400, before anything is bought under it', (_, id) => {
-  expect(() => hashIdentifier(withId(id))).toThrow(BadParameter);
-  expect(() => hashIdentifier(withId(id))).toThrow(expect.objectContaining({ code: 'payment_identifier_malformed' }));
+  expect(() => identifierIn(withId(id))).toThrow(BadParameter);
+  expect(() => identifierIn(withId(id))).toThrow(expect.objectContaining({ code: 'payment_identifier_malformed' }));
 });
 
 test.each([
@@ -46,13 +47,13 @@ test.each([
   ['an info of null', { info: null }],
   ['info that is no object', { info: 'pay_7d5d747be160e280504c099d984bcfe0' }],
 ])('an extension that is %s is refused rather than overlooked', (_, extension) => {
-  expect(() => hashIdentifier({ 'payment-identifier': extension })).toThrow(BadParameter);
+  expect(() => identifierIn({ 'payment-identifier': extension })).toThrow(BadParameter);
 });
 
 test('a refusal names the member that is wrong, and what it must be', () => {
   const errorsOf = (extension: unknown) => {
     try {
-      return hashIdentifier({ 'payment-identifier': extension });
+      return identifierIn({ 'payment-identifier': extension });
     } catch (error) {
       return (error as BadParameter).errors;
     }
@@ -70,8 +71,8 @@ test('a refusal names the member that is wrong, and what it must be', () => {
 
 test('equal identifiers have equal hashes for every client, and different identifiers have different hashes', () => {
   const [one, two] = ['identifier-number-1', 'identifier-number-2'];
-  expect(hashIdentifier(withId(one))).toEqual(hashIdentifier({ 'payment-identifier': { info: { id: one } } }));
-  expect(hashIdentifier(withId(one))).not.toEqual(hashIdentifier(withId(two)));
-  expect(hashIdentifier(withId(one))).not.toEqual(hashIdentifier(withId(one.toUpperCase())));
-  expect(Buffer.from(hashIdentifier(withId(one)) ?? []).includes(one)).toBe(false);
+  expect(identifierIn(withId(one))).toEqual(identifierIn({ 'payment-identifier': { info: { id: one } } }));
+  expect(identifierIn(withId(one))).not.toEqual(identifierIn(withId(two)));
+  expect(identifierIn(withId(one))).not.toEqual(identifierIn(withId(one.toUpperCase())));
+  expect(Buffer.from(identifierIn(withId(one))?.hash ?? []).includes(one)).toBe(false);
 });

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { chargedSale } from '../../../src/payment/channels/voucher-sale.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { createPaymentMetrics, publishMaintenance } from '../../../src/payment/metrics.ts';
+import type { VoucherSale } from '../../../src/store/ports/channels.ts';
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
 import { channelState, channelTerms, depositSale, voucherSale } from '../../support/ledger/channel-rows.ts';
@@ -43,8 +45,16 @@ function counted(bootId = 'boot') {
     railOf: () => 'a',
   });
   const limits = { storeBytes: 1000, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
-  const channels = storesOf(db).channels;
-  return { metrics, ledger: createLedger({ store, channels, clock, bootId, ...limits, onMove: metrics.onMove }) };
+  return { metrics, ledger: createLedger({ store, clock, bootId, ...limits, onMove: metrics.onMove }) };
+}
+
+/** As a voucher's sale is stored. */
+function sell(ledger: Ledger, voucher: VoucherSale): Promise<Payment | null> {
+  const reply = Buffer.from('reply');
+  return ledger.keepPaid(reply, async (row, keepUntil) => {
+    const sold = { ...voucher, ...row };
+    return chargedSale(sold, await storesOf(db).channels.charge(sold, reply, keepUntil));
+  });
 }
 
 async function reserve(ledger: Ledger): Promise<string> {
@@ -79,12 +89,12 @@ test('a sale for a voucher is counted without a read of its row', async () => {
   store = { ...store, get: () => Promise.reject(new Error('a row is read')) };
   const { ledger, metrics } = counted();
   await storesOf(db).channels.note(channelTerms('a'), channelState(), now);
-  await ledger.charge(voucherSale('', 'a', 500n, { price: 500n, amount: 500n }), Buffer.from('reply'));
+  await sell(ledger, voucherSale('', 'a', 500n, { price: 500n, amount: 500n }));
   expect(await sample('payment_settled_usdc_total')).toBe(0.0005);
   expect(await sample('payment_income_usdc_total', { rail: 'a' })).toBe(0.0005);
   expect(await sample('payment_settled_total', { rail: 'a' })).toBe(1);
   expect(await Promise.all(['x402', 'l402', 'mpp'].map(protocols))).toEqual([1, 0, 0]);
-  const sold = await ledger.charge(voucherSale('', 'a', 600n, { protocol: 'mpp' }), Buffer.from('reply'));
+  const sold = await sell(ledger, voucherSale('', 'a', 600n, { protocol: 'mpp' }));
   // A row of an earlier version has no protocol.
   metrics.onMove('b', 'settled', { ...(sold as Payment), protocol: null });
   expect(await Promise.all(['x402', 'l402', 'mpp'].map(protocols))).toEqual([2, 0, 1]);

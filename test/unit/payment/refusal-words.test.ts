@@ -21,8 +21,9 @@ const COMPUTED: Readonly<Record<string, string>> = {
   'payment/channels/voucher-sale.ts: stale.code': 'named',
   'payment/usdc/gateway.ts: reason': 'the Gateway’s own words',
   'payment/receipt.ts: reason': 'a row',
+  'payment/refusal.ts: reason': 'a row, in a scheme’s words',
   'payment/lightning/redeem.ts: verdict.reason': 'the scheme’s list',
-  'payment/lightning/redeem.ts: unreadable(order, credential, network)': 'the scheme’s list',
+  'payment/lightning/redeem.ts: unreadable(call, credential, network)': 'the scheme’s list',
   'payment/usdc/facilitator-settler.ts: used': 'ALREADY_USED, from the Gateway’s settling',
 };
 /** Members whose values become reasons. */

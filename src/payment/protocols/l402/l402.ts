@@ -31,7 +31,7 @@ export function createL402(secrets: ChallengeSecrets, clock: Clock): AuthScheme 
       const { invoice, paymentHash, isSigned } = token;
       const isFor = (issued: QuotedInvoice) => issued.text === invoice && paymentHash.equals(issued.paymentHash);
       const answered = { isSigned, isFor, lateSeconds: LATE_SECONDS };
-      return { protocol: 'l402', accepted: null, payload: { invoice, preimage }, answered };
+      return { protocol: 'l402', accepted: null, payload: { invoice, preimage }, identifier: () => null, answered };
     },
     challenge: (invoice: QuotedInvoice): string => {
       const token = issueToken(secrets.current, invoice);

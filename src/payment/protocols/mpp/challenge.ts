@@ -4,7 +4,7 @@ import { bytesToHex } from '../../../lib/hex.ts';
 import { jcs } from '../../../lib/jcs.ts';
 import { keccak256 } from '../../../lib/secp256k1.ts';
 import { type ChallengeSecrets, hmac, isSignedBy } from '../../http-auth.ts';
-import type { Fields, Paid } from '../../protocol.ts';
+import type { Credential, Fields, Receipt } from '../../protocol.ts';
 import { PaymentRefused } from '../../refusal.ts';
 import { EXPIRED } from '../../settler.ts';
 
@@ -186,7 +186,9 @@ export function problemOf(reason: string | undefined, hint: string): Problem {
 /** A refused settlement has no receipt, because errors carry none. `chainId`: of a payment on a chain. */
 export function receiptFields(
   method: string,
-  { receipt: { success, transaction }, credential, at }: Paid,
+  { success, transaction }: Receipt,
+  credential: Credential | null,
+  at: number | null,
   chainId?: number,
 ): Fields {
   if (!success || at === null) return [];

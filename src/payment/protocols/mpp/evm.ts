@@ -76,9 +76,12 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
         protocol: 'mpp',
         accepted: null,
         challengeId: challenge.id,
-        // The chain shows the nonce, which is a hash of the id. So only the buyer knows the id.
-        identifierHash: createHash('sha256').update(`mpp challenge ${challenge.id}`).digest(),
         payload: payloadOf(payload, challenge),
+        // The chain shows the nonce, which is a hash of the id. So only the buyer knows the id.
+        identifier: () => ({
+          hash: createHash('sha256').update(`mpp challenge ${challenge.id}`).digest(),
+          isSingleUse: true,
+        }),
         checkChallenge: (requirement, now) => checkChallenge(challenge, message, requirement, now),
       };
     },
@@ -104,7 +107,8 @@ export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): Prepared
         };
       };
     },
-    receipt: (paid) => receiptFields(METHOD, paid, chainIdOf(paid.receipt.network)),
+    needsOffer: () => false,
+    receipt: (receipt, credential, at) => receiptFields(METHOD, receipt, credential, at, chainIdOf(receipt.network)),
   };
 }
 

@@ -50,11 +50,12 @@ export function createMppLightning(secrets: ChallengeSecrets, realm: string): Au
         accepted: null,
         challengeId: challenge.id,
         payload: { invoice: own(details, 'invoice'), preimage },
+        identifier: () => null,
         answered: { isSigned, isFor: (issued) => hasTerms(challenge, termsOf(issued)), lateSeconds: LATE_SECONDS },
       };
     },
     challenge: (invoice): string => challengeLine(withId(secrets.current, termsOf(invoice))),
-    receipt: (paid): Fields => receiptFields(METHOD, paid),
+    receipt: (...sold): Fields => receiptFields(METHOD, ...sold),
   };
 }
 

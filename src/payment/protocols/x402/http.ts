@@ -8,6 +8,7 @@ import { pathAndQuery } from '../../../lib/url.ts';
 import {
   type Credential,
   createHint,
+  type Identifier,
   type PreparedProtocol,
   type Quote,
   type QuotedProtocol,
@@ -60,8 +61,8 @@ export const x402Http: PreparedProtocol & QuotedProtocol = {
     return { fields: [['payment-required', header]], body, contentType: CONTENT_TYPE };
   },
   // A refusal without an offer is a PaymentRequired with its reason and an empty `accepts`.
-  needsQuote: () => false,
-  receipt: ({ receipt }) => [['payment-response', encodeHeader(receipt)]],
+  needsOffer: () => false,
+  receipt: (receipt) => [['payment-response', encodeHeader(receipt)]],
 };
 
 function unpaidReason({ headers }: RequestMessage): string | undefined {
@@ -105,7 +106,7 @@ export function decodePayment(header: string): Credential {
   const parsed = envelope.safeParse(json);
   if (parsed.success) {
     const { accepted, payload, extensions } = parsed.data;
-    return { protocol: 'x402', accepted, payload, ...(extensions !== undefined && { extensions }) };
+    return { protocol: 'x402', accepted, payload, identifier: () => identifierIn(extensions) };
   }
   const version = (json as { x402Version?: unknown } | null)?.x402Version;
   if (version === 2)
@@ -197,11 +198,8 @@ export const IDENTIFIER_EXTENSION = {
   },
 };
 
-/**
- * The SHA-256 of a payment's identifier, or null. Not salted, because it must find its row with any payload. Throws
- * BadParameter (400) for a malformed one: a buyer that relies on it would be charged twice.
- */
-export function hashIdentifier(extensions: Record<string, unknown> | null | undefined): Uint8Array | null {
+/** Throws BadParameter (400) for a malformed one: a buyer that relies on it would be charged twice. */
+export function identifierIn(extensions: Readonly<Record<string, unknown>> | null | undefined): Identifier | null {
   const extension = extensions?.[EXTENSION] ?? null;
   if (extension === null) return null;
   const { info } = extension as { info?: unknown };
@@ -211,7 +209,7 @@ export function hashIdentifier(extensions: Record<string, unknown> | null | unde
   if (typeof id !== 'string' || !IDENTIFIER.test(id)) {
     throw malformed('info.id', 'must be 16 to 128 letters, digits, hyphens and underscores');
   }
-  return createHash('sha256').update(id).digest();
+  return { hash: createHash('sha256').update(id).digest(), isSingleUse: false };
 }
 
 function malformed(path: string, message: string): BadParameter {

@@ -43,7 +43,7 @@ test('a challenge names the token and the invoice in the order that clients look
 
 test('a sold answer has no receipt of its own', () => {
   const receipt = { success: true, transaction: 'ee', network: 'lnbtc:0' as const };
-  expect(l402.receipt({ receipt, credential: null, at: 0 })).toEqual([]);
+  expect(l402.receipt(receipt, null as never, 0)).toEqual([]);
 });
 
 test('a token is for the invoice whose text and payment hash it has', () => {

@@ -117,7 +117,8 @@ describe('a credential', () => {
     expect(hexToBytes(String((one.payload.authorization as { nonce: string }).nonce))).toEqual(
       Buffer.from(authorization.nonce),
     );
-    expect(one.identifierHash).not.toEqual(two.identifierHash);
+    expect(one.identifier()).toEqual({ hash: expect.any(Buffer), isSingleUse: true });
+    expect(one.identifier()?.hash).not.toEqual(two.identifier()?.hash);
   });
 
   test('of a client that repeats `opaque` decoded is the same credential', () => {

@@ -117,7 +117,7 @@ test.each([
 
 test('a receipt names the payment hash and the challenge, and no preimage', () => {
   const receipt = { success: true, transaction: 'ee'.repeat(32), network: 'lnbtc:0' as const };
-  const [[name, value] = []] = mpp.receipt({ receipt, credential: read(), at: 0 });
+  const [[name, value] = []] = mpp.receipt(receipt, read(), 0);
   expect(name).toBe('payment-receipt');
   expect(JSON.parse(Buffer.from(String(value), 'base64url').toString())).toEqual({
     challengeId: challenge.id,

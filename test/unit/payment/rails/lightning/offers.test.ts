@@ -27,7 +27,12 @@ describe('an offer', () => {
     expect(JSON.parse(Buffer.from(header, 'base64').toString())).toEqual({ accepts, error, resource, ...rest });
     // 0.016 USD at 64,000 USD a bitcoin.
     expect(accepts).toEqual([expect.objectContaining({ amount: '25000', payTo: bench.node.key, scheme: 'exact' })]);
-    expect([priceUsd, btcUsd, error, resource.url]).toEqual(['0.016', '64000', 'Payment required', order.url]);
+    expect([priceUsd, btcUsd, error, resource.url]).toEqual([
+      '0.016',
+      '64000',
+      'Payment required',
+      'https://api.example.com',
+    ]);
     expect(requirement.extra.requestHash).toBe(Buffer.from(order.binding.hash).toString('hex'));
     expect(decodeInvoice(requirement.extra.invoice)?.paymentHash).toEqual(new Uint8Array(paymentHash));
     expect(bench.handler.runs).toEqual(['a']);

@@ -8,17 +8,19 @@ import { defineEndpoint } from '../../../../../src/catalogue/endpoint.ts';
 import { loadConfig } from '../../../../../src/config.ts';
 import type { Sqlite } from '../../../../../src/lib/sqlite-file.ts';
 import { createLightning } from '../../../../../src/payment/lightning/open.ts';
+import { createLightningCheckout, quoteAccepts } from '../../../../../src/payment/lightning/rail.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lightning/terms.ts';
 import { decodePayment } from '../../../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import type { LightningStore } from '../../../../../src/store/ports/lightning.ts';
 import { createUpstreams, type Upstreams } from '../../../../../src/upstream/client/client.ts';
-import { usdcProtocol, wordsOfRefusal } from '../../../../../src/wiring/surfaces.ts';
+import { wordsOfRefusal } from '../../../../../src/wiring/surfaces.ts';
 import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
-import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
+import { type LightningRequirement, proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { type NodeServer, SECRETS, startNodeServer } from '../../../../support/lightning/lightning-node-servers.ts';
 import { grantOf, invoiceOf, keyOf, NOON } from '../../../../support/lightning/lightning-rows.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+import { askOf, runningWith } from '../../../../support/payment/call.ts';
 import { PATHS, TICKERS } from '../../../../support/upstream/rates.ts';
 import { type Replay, startReplay } from '../../../../support/upstream/replay.ts';
 
@@ -57,8 +59,8 @@ afterEach(async () => {
 
 function open(
   env: Record<string, string> = {},
-  more: Partial<Parameters<typeof createLightning<null>>[0]> = {},
-): ReturnType<typeof createLightning<null>> {
+  more: Partial<Parameters<typeof createLightning>[0]> = {},
+): ReturnType<typeof createLightning> {
   const selling = { LIGHTNING_RECEIVER: 'phoenixd', LIGHTNING_NODE_URL: node.url, PHOENIXD_PASSWORD: SECRETS.phoenixd };
   const config = loadConfig({ ...MINIMUM, ...selling, ...env });
   const log = {
@@ -69,15 +71,10 @@ function open(
     },
     error: () => {},
   };
-  const rail = createLightning<null>({
+  const rail = createLightning({
     config,
     store,
     upstreams,
-    sources: null,
-    sourcesAtRankAdmit: null,
-    sourcesAtRankOffer: null,
-    protocol: usdcProtocol,
-    words: wordsOfRefusal,
     clock,
     bootId: 'boot',
     log,
@@ -145,20 +142,21 @@ describe('a checkout of the rail', () => {
     const rates = { UPSTREAM_COINBASE_URL: url, UPSTREAM_KRAKEN_URL: url, UPSTREAM_BITSTAMP_URL: url };
     const rail = open({ ...rates, ...env });
     await rail.start();
-    const checkout = rail.checkoutOf(endpoint);
-    const ask = { method: 'GET', target: '/v1/lightning/test/rail?tag=a', query: { tag: 'a' }, hasBody: false };
-    const asker = {
-      client: () => '192.0.2.1',
-      identity: () => '192.0.2.1',
-      signal: () => new AbortController().signal,
-    };
-    const order = checkout.read({ ...ask, ...asker });
+    const checkout = createLightningCheckout(endpoint, {
+      rail: rail.rail,
+      running: runningWith(null),
+      network: rail.network.id,
+      publicOrigin: 'https://api.example.com',
+      words: wordsOfRefusal,
+      write: quoteAccepts,
+    });
+    const target = { kind: 'http', method: 'GET', url: '/v1/lightning/test/rail?tag=a', hasBody: false } as const;
+    const order = checkout.read(askOf({ target, query: { tag: 'a' }, client: '192.0.2.1' }));
     const preimage = Buffer.alloc(32, 7);
     const paymentHash = createHash('sha256').update(preimage).digest();
     node.twist = { paymentHash };
-    const { body } = await checkout.demand(order);
+    const [requirement] = (await checkout.demand(order)) as unknown as [LightningRequirement];
     node.pay(paymentHash);
-    const [requirement] = JSON.parse(String(body)).accepts;
     const credential = decodePayment(proofHeader(requirement, preimage.toString('hex')));
     const present = () =>
       checkout.sell(order, credential).then(
@@ -262,7 +260,7 @@ describe('maintenance of the Lightning rail', () => {
     const rail = open({ REPLY_STORE_MB: '1' });
     await rail.start();
     const order = { client: '192.0.2.1', endpoint: { price: { usd: '1', units: 1n } } };
-    const refused = rail.tools.quote(order as unknown as Parameters<typeof rail.tools.quote>[0]);
+    const refused = rail.rail.offer(order as unknown as Parameters<typeof rail.rail.offer>[0], false);
     await expect(refused).rejects.toMatchObject({ code: 'reply_store_full' });
   });
 });

@@ -162,6 +162,7 @@ describe('a proof with a challenge', () => {
       protocol: 'l402',
       accepted: null,
       payload: { invoice: requirement.extra.invoice, preimage },
+      identifier: () => null,
       answered: { isSigned, isFor: (invoice) => seen.push(invoice) > 0 && isFor, lateSeconds: LATE_SECONDS },
     };
     return { credential, paymentHash, requirement, seen };
