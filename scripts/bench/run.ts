@@ -36,7 +36,7 @@ if (unknown.length > 0) {
   console.error(`no such bench: ${unknown.join(', ')}; there are ${Object.keys(benches).join(', ')}`);
   process.exit(2);
 }
-const OPTIONED = ['flood', 'paid', 'channels', 'settle', 'ledger', 'lightning'];
+const OPTIONED = ['flood', 'unpaid', 'paid', 'channels', 'settle', 'ledger', 'lightning'];
 if (options.length > 0 && !OPTIONED.includes(names.join())) {
   console.error(`only ${OPTIONED.join(', ')} take options, and alone: ${options.join(' ')}`);
   process.exit(2);

@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import autocannon from 'autocannon';
-import { startEmbeddedNetwork } from '../../dev/network.ts';
+import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { embeddedEnvironment } from '../../dev/serve.ts';
-import { cpuMsOf, median, startService, startSubject } from './lib.ts';
+import { inTurns, startCheckout } from './checkouts.ts';
+import { cpuMsOf, median, type Subject, startService, startSubject } from './lib.ts';
 
 const ROUNDS = 5;
 const SECONDS = 4;
@@ -16,12 +20,18 @@ async function twinOf(path: string, url: string) {
   return { path, status: answer.status, headers, body: await answer.text() };
 }
 
-/** Measures requests a second of the unpaid 402 and of a free route, beside bare Fastify, in interleaved rounds of one run. */
-export async function benchUnpaid(): Promise<void> {
+/**
+ * Measures requests a second of the unpaid 402 and of a free route, beside bare Fastify, in interleaved rounds of one run. With `--before FOLDER`,
+ * beside the service of another checkout.
+ */
+export async function benchUnpaid([option, before, ...others]: readonly string[] = []): Promise<void> {
+  if (option !== undefined) {
+    if (option !== '--before' || before === undefined || others.length > 0)
+      throw new Error('usage: unpaid [--before FOLDER]');
+    return benchUnpaidBefore(before);
+  }
   const network = await startEmbeddedNetwork();
-  const env = { ...embeddedEnvironment(network), PUBLIC_ORIGIN: 'http://127.0.0.1:4102', LOG_LEVEL: 'warn' };
-  const limits = { RATE_LIMIT_FREE_PER_MINUTE: '1000000000', RATE_LIMIT_PRICED_PER_MINUTE: '1000000000' };
-  const ours = await startService(4102, '/readyz', { ...env, ...limits });
+  const ours = await startService(4102, '/readyz', environment(network, 4102));
   const [unpaid, free] = [`${ours.origin}/v1/paid/fees/estimate`, `${ours.origin}/v1/fees/estimate`];
   const twins = [await twinOf('/twin-402', unpaid), await twinOf('/twin-free', free)];
   const bare = await startSubject('scripts/bench/servers/bare.ts', 4101, '/hello', { TWINS: JSON.stringify(twins) });
@@ -37,20 +47,87 @@ export async function benchUnpaid(): Promise<void> {
   try {
     for (let round = 0; round <= ROUNDS; round++) {
       for (const [name, url, status, pid] of cases) {
-        const spentMs = cpuMsOf(pid);
-        const result = await autocannon({ url, connections: CONNECTIONS, duration: round === 0 ? 2 : SECONDS });
-        const wrong = Object.entries(result.statusCodeStats ?? {}).filter(([code]) => Number(code) !== status);
-        if (result.errors > 0 || wrong.length > 0)
-          throw new Error(`${name}: ${JSON.stringify(wrong)}, ${result.errors} errors`);
+        const { rate, costUs } = await load(url, status, pid, round);
         // Round 0 warms up.
         if (round === 0) continue;
-        rates.get(name)?.push(result.requests.average);
-        costs.get(name)?.push(((cpuMsOf(pid) - spentMs) * 1000) / result.requests.total);
+        rates.get(name)?.push(rate);
+        costs.get(name)?.push(costUs);
       }
     }
     report(medians(rates), medians(costs));
   } finally {
     await Promise.all([bare.stop(), ours.stop()]);
+    await network.stop();
+  }
+}
+
+const NO_LIMITS = { RATE_LIMIT_FREE_PER_MINUTE: '1000000000', RATE_LIMIT_PRICED_PER_MINUTE: '1000000000' };
+
+function environment(network: EmbeddedNetwork, port: number): Record<string, string> {
+  return {
+    ...embeddedEnvironment(network),
+    ...NO_LIMITS,
+    PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
+    LOG_LEVEL: 'warn',
+  };
+}
+
+/** One round: requests a second, and the server's processor time for one. */
+async function load(
+  url: string,
+  status: number,
+  pid: number,
+  round: number,
+): Promise<{ rate: number; costUs: number }> {
+  const spentMs = cpuMsOf(pid);
+  const result = await autocannon({ url, connections: CONNECTIONS, duration: round === 0 ? 2 : SECONDS });
+  const wrong = Object.entries(result.statusCodeStats ?? {}).filter(([code]) => Number(code) !== status);
+  if (result.errors > 0 || wrong.length > 0)
+    throw new Error(`${url}: ${JSON.stringify(wrong)}, ${result.errors} errors`);
+  return { rate: result.requests.average, costUs: ((cpuMsOf(pid) - spentMs) * 1000) / result.requests.total };
+}
+
+/** Measures this checkout beside another one, on one chain, in interleaved rounds of one run. */
+async function benchUnpaidBefore(before: string): Promise<void> {
+  const network = await startEmbeddedNetwork();
+  const compared: { name: string; service: Subject; folder: string }[] = [];
+  try {
+    for (const [name, checkout, port] of [
+      ['before', resolve(before), 4102],
+      ['after', process.cwd(), 4103],
+    ] as const) {
+      const folder = mkdtempSync(join(tmpdir(), `percall-bench-${name}-`));
+      const service = await startCheckout(checkout, port, '/readyz', {
+        ...environment(network, port),
+        DATA_DIR: folder,
+      });
+      compared.push({ name, service, folder });
+    }
+    const rates = new Map<string, number[]>();
+    const costs = new Map<string, number[]>();
+    for (let round = 0; round <= ROUNDS; round++)
+      await inTurns(compared, round, async ({ name, service: { origin, pid } }) => {
+        for (const [title, path, status] of [
+          ['unpaid 402', '/v1/paid/fees/estimate', 402],
+          ['free route', '/v1/fees/estimate', 200],
+        ] as const) {
+          const { rate, costUs } = await load(`${origin}${path}`, status, pid, round);
+          if (round === 0) continue;
+          const key = `${title}, ${name}`;
+          rates.set(key, [...(rates.get(key) ?? []), rate]);
+          costs.set(key, [...(costs.get(key) ?? []), costUs]);
+        }
+      });
+    console.log(`requests/s and processor time each, median of ${ROUNDS} interleaved rounds of ${SECONDS} s`);
+    for (const [key, all] of [...rates].sort()) {
+      const cost = median(costs.get(key) ?? []).toFixed(1);
+      console.log(`${key.padEnd(20)} ${median(all).toFixed(0).padStart(7)}   ${cost.padStart(6)} us`);
+    }
+  } finally {
+    for (const { service, folder } of compared) {
+      await service.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
     await network.stop();
   }
 }
