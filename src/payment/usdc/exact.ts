@@ -21,7 +21,6 @@ import {
   MOST_VALIDITY_SECONDS,
   neededValidity,
   readSigned,
-  type ValidityBounds,
 } from './authorization.ts';
 import { createTransferBooks } from './books.ts';
 import { type ChainCheck, type ContractBudget, createAuthorizationChecks, createSignatureCheck } from './checks.ts';
@@ -102,42 +101,19 @@ export function openExact(needs: ExactNeeds, status: RailStatus): UsdcRail {
   };
 }
 
+const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: NONCE_USED };
+
+const OTHER_RAILS =
+  'This route is not sold for a lone transfer (scheme exact). Sign for one of the entries that accepts has now.';
+
 function openScheme(needs: ExactNeeds, status: RailStatus): SignedScheme {
   const { config, ledger, check, contracts } = needs;
   const { usdc, chainId } = config.network;
   const contract = hexToBytes(usdc);
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
   const digestOf = (authorization: Authorization) => authorizationDigest(authorization, separator);
-  return createExactScheme({
-    ...needs,
-    status,
-    contract,
-    checkSignature: createSignatureCheck({ check, digestOf, status, ledger, contracts }),
-    validity: { least: neededValidity(config), most: MOST_VALIDITY_SECONDS },
-    isSoldAt: (price) => exactInfo.sells?.(price, config.rails) ?? true,
-  });
-}
-
-interface ExactSchemeOptions {
-  ledger: Pick<Ledger, 'openBefore'>;
-  check: Pick<ChainCheck, 'admit' | 'simulate'>;
-  evidence: Pick<Evidence, 'lookup'>;
-  status: RailStatus;
-  checkSignature: SignedScheme['checkSignature'];
-  validity: ValidityBounds;
-  isSoldAt(price: bigint): boolean;
-  balanceContracts: readonly Uint8Array[];
-  contract: Uint8Array;
-  clock: Clock;
-}
-
-const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: NONCE_USED };
-
-const OTHER_RAILS =
-  'This route is not sold for a lone transfer (scheme exact). Sign for one of the entries that accepts has now.';
-
-export function createExactScheme(options: ExactSchemeOptions): SignedScheme {
-  const { contract, status, checkSignature, validity, isSoldAt } = options;
+  const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
+  const isSoldAt = (price: bigint): boolean => exactInfo.sells?.(price, config.rails) ?? true;
   return {
     contract,
     status,
@@ -148,8 +124,8 @@ export function createExactScheme(options: ExactSchemeOptions): SignedScheme {
       if (!isSoldAt(BigInt(requirement.amount))) throw new PaymentRefused(NOT_OFFERED, { detail: OTHER_RAILS });
     },
     check: ({ authorization }, requirement, now) => checkAuthorization(authorization, requirement, now, validity),
-    checkSignature,
-    ...createAuthorizationChecks({ ...options, reasons: REASONS }),
+    checkSignature: createSignatureCheck({ check, digestOf, status, ledger, contracts }),
+    ...createAuthorizationChecks({ ...needs, status, reasons: REASONS }),
     receipt: plainReceipt,
   };
 }

@@ -122,7 +122,7 @@ interface GatewaySchemeOptions {
   clock: Clock;
 }
 
-export function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
+function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
   const { gateway, status, ledger, times, clock } = options;
   const contract = hexToBytes(gateway.wallet);
   const check = createGatewayCheck(times);
@@ -252,7 +252,7 @@ interface OpenGatewayOptions {
 }
 
 /** For both parts of a sale: the serving process asks it before the handler runs, the settling one afterwards. */
-export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, options: OpenGatewayOptions) {
+function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, options: OpenGatewayOptions) {
   const { network, publicOrigin, upstreams, clock } = options;
   const { caip2, usdc } = network;
   const upstream = upstreams.open({ name: 'gateway', timeoutMs, ...REMOTE_BOUNDS });
@@ -270,4 +270,4 @@ export function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, op
   };
 }
 
-export type OpenGateway = ReturnType<typeof openGateway>;
+type OpenGateway = ReturnType<typeof openGateway>;
