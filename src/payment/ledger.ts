@@ -7,7 +7,7 @@ import { replyStoreFull } from './refusal.ts';
 import { REVERTED } from './settler.ts';
 
 // The ledger of USDC payments: the rules over the store's atomic steps. A row is reserved for one request, stores its
-// intent, and ends as settled or failed; what the evidence has not decided is unknown. README.md says when each move is
+// intent, and ends as settled or failed; what the evidence has not decided is unknown. STEPS.md says when each move is
 // made. A transaction's hash is on disk before the transaction is sent, so a row without one was never sent.
 
 /** For each new state, those that a row may come from. A row may be released while no transaction of it is noted. */

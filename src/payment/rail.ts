@@ -101,7 +101,7 @@ export interface SignedPayment {
   readonly call?: ContractCall;
 }
 
-/** A signed payment on its way through the steps of README.md. The steps fill the last three members. */
+/** A signed payment on its way through the steps of STEPS.md. The steps fill the last three members. */
 export interface Sale<P extends SignedPayment = SignedPayment> {
   readonly call: UsdcCall;
   readonly credential: Credential;
@@ -121,7 +121,7 @@ export interface Sale<P extends SignedPayment = SignedPayment> {
   body: Uint8Array;
 }
 
-/** What `sellSigned` asks of a payment that is signed before the call. The numbers are the steps of README.md. */
+/** What `sellSigned` asks of a payment that is signed before the call. The numbers are the steps of STEPS.md. */
 export interface SignedScheme<P extends SignedPayment = SignedPayment> {
   readonly contract: Uint8Array;
   readonly status: Required<Pick<Settler, 'unavailable' | 'refuses'>>;

@@ -42,7 +42,7 @@ import { clientGone } from './run-endpoint.ts';
 import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
 import type { Settling } from './settling.ts';
 
-// Sells a call for a payment that is signed before it and settled after it: the steps of README.md as code, in their
+// Sells a call for a payment that is signed before it and settled after it: the steps of STEPS.md as code, in their
 // order. The protocol did step 1. A failure after the reservation releases it, is the settlement's written end, or
 // says that the outcome is unknown.
 

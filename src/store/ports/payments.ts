@@ -1,6 +1,6 @@
 import type { ChannelCharge, ChannelState } from './channel-state.ts';
 
-/** The state of a USDC payment. `src/payment/README.md` says what each means and which moves are legal. */
+/** The state of a USDC payment. `src/payment/STEPS.md` says what each means and which moves are legal. */
 export type PaymentState = 'reserved' | 'settling' | 'unknown' | 'settled' | 'failed';
 
 /** The key of an authorization on its chain, as bytes. The signature is no part of it. */
