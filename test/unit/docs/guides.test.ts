@@ -3,14 +3,14 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { inRepository, readText } from '../../support/documents.ts';
 
-/** The text below a heading, up to the next one. */
+/** The text below a heading of the second or third rank, up to the next heading. */
 function section(document: string, heading: string): string {
-  const [, below = ''] = readText(document).split(`\n### ${heading}\n`);
+  const [, below = ''] = readText(document).split(new RegExp(`\n###? ${heading}\n`));
   return below.split('\n#')[0] ?? '';
 }
 
 test('the guide to a priced endpoint names each table that has entries by the path of a route', () => {
-  const guide = section('src/payment/README.md', 'How to add a priced endpoint');
+  const guide = section('src/payment/ADDING.md', 'A priced endpoint');
   const priced = catalogue.filter(({ access }) => access === 'paid').map(({ path }) => path);
   const tables = inRepository('src/**/*.ts').filter((file) => {
     const text = readText(file);
