@@ -4,7 +4,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import { setNewest } from '../lib/memory.ts';
 import type { Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
-import type { Sale, SignedPayment, SignedScheme } from './rail.ts';
+import type { Sale, SignedPayment } from './rail.ts';
 import { refusedSettlement } from './receipt.ts';
 import { PaymentRefused, settlementUnknown } from './refusal.ts';
 import { createLookupSchedule } from './settle-rows.ts';
@@ -135,11 +135,7 @@ interface ReuseOptions {
 }
 
 /** What the evidence says of a reverted authorization. `open`: it may be settled again. `paid`: another has sent it. */
-export type Reuse = <P extends SignedPayment>(
-  scheme: SignedScheme<P>,
-  sale: Sale<P>,
-  known: Payment,
-) => Promise<'open' | 'paid'>;
+export type Reuse = (sale: Sale, known: Payment) => Promise<'open' | 'paid'>;
 
 /**
  * What a reverted authorization may do now; a third party or its payer may have used it. Unused: it may buy again. It
@@ -150,7 +146,7 @@ export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
   const schedule = createLookupSchedule(clock);
   const paid = new Map<string, true>();
 
-  return async (scheme, sale, known) => {
+  return async (sale, known) => {
     const id = bytesToHex(sale.payment.authorizationHash);
     if (paid.has(id)) return 'paid';
     const mayLookUp = (): boolean => {
@@ -158,7 +154,7 @@ export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
       if (isDue) schedule.note(id, false);
       return isDue;
     };
-    const verdict = await scheme.review(sale, known, mayLookUp);
+    const verdict = await sale.scheme.review(sale, known, mayLookUp);
     if (verdict.kind === 'open') return 'open';
     if (verdict.kind === 'unknown') throw settlementUnknown();
     schedule.note(id, true);

@@ -103,6 +103,7 @@ export interface SignedPayment {
 
 /** A signed payment on its way through the steps of STEPS.md. The steps fill the last three members. */
 export interface Sale<P extends SignedPayment = SignedPayment> {
+  readonly scheme: SignedScheme<P>;
   readonly call: UsdcCall;
   readonly credential: Credential;
   /** The rail's entry, which the payment must meet. */
@@ -113,8 +114,8 @@ export interface Sale<P extends SignedPayment = SignedPayment> {
   readonly clientHash: Uint8Array;
   readonly identifier: Identifier | null;
   readonly asker: Asker;
-  /** 3. The ledger's row, where the authorization reverted before and is sold again. It was found unused just now. */
-  known: Payment | null;
+  /** 3. The ledger's row, where the authorization reverted before and may be sold again. */
+  reverted: Payment | null;
   /** 7. The reservation's id. */
   id: string;
   /** 10. The reply. */
@@ -138,9 +139,9 @@ export interface SignedScheme<P extends SignedPayment = SignedPayment> {
   readPayer(sale: Sale<P>, signed: PayerReading | null): Promise<PayerReading>;
   /** 8. Throws PaymentRefused unless it can be settled beside the payer's earlier open payments. */
   verify(sale: Sale<P>, payer: PayerReading): Promise<Verified>;
-  /** Reads the evidence of a reverted authorization with row `known`; unknown where `mayLookUp` allows no request. */
-  review(sale: Sale<P>, known: Payment, mayLookUp: () => boolean): Promise<Found>;
-  /** 8, of what others sent: throws PaymentRefused unless it pays the price. By default the amount must, before 7. */
+  /** 3. What the evidence says of a reverted authorization with this row. It is looked up only where `mayLookUp`. */
+  review(sale: Sale<P>, reverted: Payment, mayLookUp: () => boolean): Promise<Found>;
+  /** 8, where others have sent it: throws PaymentRefused unless it pays the price. By default its amount must. */
   checkPaid?(sale: Sale<P>): Promise<void>;
   /** The receipt of a delivered payment. */
   receipt(payment: Payment): Receipt;

@@ -74,16 +74,16 @@ export async function sellSigned<P extends SignedPayment>(
   credential: Credential,
 ): Promise<Sold> {
   const sale = readSale(context, scheme, call, credential);
-  // 3. The ledger's row. A new payment is checked (4) right after this read, so that no row is written in between.
+  // 3. The ledger's row. A new payment's terms are checked right after this read, so that no row is written in between.
   const found = await find(context, sale.key);
-  if (!found) checkNew(scheme, sale, nowSeconds(context.clock));
-  // 3a. An identifier of another payload is the buyer's mistake, in any state. Otherwise its holder is this payment.
+  if (!found) checkNew(sale, nowSeconds(context.clock));
+  // An identifier of another payload is the buyer's mistake, in any state. Otherwise its holder is this payment.
   const holder = await holderOf(context, sale);
   refuseOtherHolder(holder, sale, found);
   const known = found ?? holder;
-  // 3b-3c. A price or a time that has changed since must not turn the answer to a known authorization into a 402.
-  if (known && !mayReuse(known, sale)) return again(context, scheme, sale, known);
-  return known ? chargedUnknown(() => sellReverted(context, scheme, sale, known)) : sellUnused(context, scheme, sale);
+  // A price or a time that has changed since must not turn the answer to a known authorization into a 402.
+  if (known && !mayReuse(known, sale)) return again(context, sale, known);
+  return known ? chargedUnknown(() => sellReverted(context, sale, known)) : sellUnused(context, sale);
 }
 
 /** 2. The request, the payment identifier and the payment. Throws BadParameter, PaymentRefused. */
@@ -98,6 +98,7 @@ function readSale<P extends SignedPayment>(
   const payment = scheme.read(credential.payload);
   const { authorization } = payment;
   return {
+    scheme,
     call,
     credential,
     requirement: scheme.requirement(call.plain),
@@ -107,7 +108,7 @@ function readSale<P extends SignedPayment>(
     clientHash: hashClient(authorization.nonce, call.identity),
     identifier,
     asker: askerOf(failures, call),
-    known: null,
+    reverted: null,
     id: '',
     body: new Uint8Array(),
   };
@@ -121,61 +122,65 @@ const holderOf = async ({ ledger, soon }: SaleContext, { identifier }: Sale): Pr
 
 const payerOf = ({ payment }: Sale): string => bytesToHex(payment.authorization.from);
 
-/** The evidence decides whether an authorization that reverted is sold for as a new one or has paid already. */
-async function sellReverted<P extends SignedPayment>(
-  context: SaleContext,
-  scheme: SignedScheme<P>,
-  sale: Sale<P>,
-  known: Payment,
-): Promise<Sold> {
-  const { failures, reuse, ledger } = context;
-  // It may have paid. So only the failures of this minute count.
-  refuseFailure(failures.refusalOfMinute(payerOf(sale), sale.call.client));
-  sale.known = known;
-  if ((await reuse(scheme, sale, known)) === 'open') return sellUnused(context, scheme, sale);
-  // It has paid. So its times and its payer no longer matter. It must only have paid for this call.
-  if (!scheme.checkPaid) checkPaidFor(sale);
-  checkRoom(ledger);
-  return serveAndSettle(context, scheme, sale, async () => {
-    await scheme.checkPaid?.(sale);
-    return { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
-  });
-}
-
-async function sellUnused<P extends SignedPayment>(
-  context: SaleContext,
-  scheme: SignedScheme<P>,
-  sale: Sale<P>,
-): Promise<Sold> {
-  // 4. Cheap checks and limits in memory.
-  if (sale.known) checkTerms(scheme, sale, nowSeconds(context.clock));
-  checkCapacity(context, scheme, sale);
-  // 5-6. The payer's earlier payments, the signature, and a read of the payer.
-  const payer = await checkable(() => readPayer(context, scheme, sale));
-  if (!payer) return lostReservation(context, scheme, sale);
-  return serveAndSettle(context, scheme, sale, () => checkable(() => scheme.verify(sale, payer)));
+/** Checks a payment that the ledger does not know. One that answers a challenge must answer an open one of ours. */
+function checkNew(sale: Sale, now: number): void {
+  sale.credential.checkChallenge?.(sale.requirement, now);
+  checkTerms(sale, now);
 }
 
 /** Throws PaymentRefused unless the payment is for this offer. `now` in Unix seconds. */
-function checkTerms<P extends SignedPayment>(scheme: SignedScheme<P>, sale: Sale<P>, now: number): void {
-  const { call, credential, requirement, payment } = sale;
+function checkTerms(sale: Sale, now: number): void {
+  const { scheme, call, credential, requirement, payment } = sale;
   if (call.endpoint.isOff) throw new PaymentRefused(NOT_OFFERED);
   scheme.checkAccepted(credential.accepted ?? requirement, requirement);
   scheme.check(payment, requirement, now);
 }
 
-/** Checks a payment that the ledger does not know. One that answers a challenge must answer an open one of ours. */
-function checkNew<P extends SignedPayment>(scheme: SignedScheme<P>, sale: Sale<P>, now: number): void {
-  sale.credential.checkChallenge?.(sale.requirement, now);
-  checkTerms(scheme, sale, now);
+/** 3. Settles an open payment, then returns the stored reply. 402: it failed, or buys nothing here. */
+async function again(context: SaleContext, sale: Sale, known: Payment): Promise<Sold> {
+  const { ledger, settling } = context;
+  if (!isSameAuthorization(known, sale)) throw new PaymentRefused(ALREADY_USED);
+  // A third party may have sent a reverted authorization since. So another presenter does not hear that it failed.
+  if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
+  refuseInFlight(known);
+  const row = known.state === 'unknown' ? await orSettlementUnknown(() => settling.resume(known)) : known;
+  if (row?.state === 'failed') throw refusedSettlement(row);
+  if (row?.state !== 'settled') throw settlementUnknown();
+  if (!(isSameRequest(row, sale) && isSameBuyer(row, sale))) throw new UsedElsewhere();
+  const body = await orSettlementUnknown(() => ledger.redeliver(row.id));
+  if (body) return deliver(context, sale.scheme.receipt, row, body, row.price ?? row.amount);
+  throw row.deliveredAt === null ? new AnswerGone(row) : new UsedElsewhere();
+}
+
+/** The evidence decides whether an authorization that reverted is sold for as a new one or has paid already. */
+async function sellReverted(context: SaleContext, sale: Sale, known: Payment): Promise<Sold> {
+  const { failures, reuse, ledger } = context;
+  // It may have paid. So only the failures of this minute count.
+  refuseFailure(failures.refusalOfMinute(payerOf(sale), sale.call.client));
+  sale.reverted = known;
+  if ((await reuse(sale, known)) === 'open') return sellUnused(context, sale);
+  // It has paid. So its times and its payer no longer matter. It must only have paid for this call.
+  if (!sale.scheme.checkPaid) checkPaidFor(sale);
+  checkRoom(ledger);
+  return serveAndSettle(context, sale, async () => {
+    await sale.scheme.checkPaid?.(sale);
+    return { checkedBlock: known.checkedBlock ?? 0, hasCode: false };
+  });
+}
+
+async function sellUnused(context: SaleContext, sale: Sale): Promise<Sold> {
+  // 4. Cheap checks and limits in memory.
+  if (sale.reverted) checkTerms(sale, nowSeconds(context.clock));
+  checkCapacity(context, sale);
+  // `checkable` stands around 4 to 6: a source that does not answer counts against no buyer.
+  const payer = await checkable(() => checkPayer(context, sale));
+  if (!payer) return lostReservation(context, sale);
+  return serveAndSettle(context, sale, () => checkable(() => sale.scheme.verify(sale, payer)));
 }
 
 /** Throws TooMany when the payer or the client must wait, Unavailable when the rail or the store is not ready. */
-function checkCapacity<P extends SignedPayment>(
-  { failures, ledger }: SaleContext,
-  { status }: SignedScheme<P>,
-  sale: Sale<P>,
-): void {
+function checkCapacity({ failures, ledger }: SaleContext, sale: Sale): void {
+  const { status } = sale.scheme;
   checkFailures(failures, payerOf(sale), sale.call.client);
   const reason = status.refuses(sale.payment.authorization.from);
   if (reason) throw new TooMany('payer_refused', `payments of this payer are refused for now: ${reason}`, 3600);
@@ -189,14 +194,11 @@ function checkRoom(ledger: Ledger): void {
 }
 
 /**
- * Writes nothing. Throws TooMany, 503 `ledger_unavailable`, and the scheme's. Failures count for the client, once
- * signed also for the payer. Null: another presentation was faster.
+ * 4, in the ledger: earlier payments. 5. The signature. 6. The payer. Writes nothing. Throws TooMany, 503
+ * `ledger_unavailable`, and the scheme's. Failures count for the client, once signed also for the payer. Null: another
+ * presentation was faster.
  */
-async function readPayer<P extends SignedPayment>(
-  context: SaleContext,
-  scheme: SignedScheme<P>,
-  sale: Sale<P>,
-): Promise<PayerReading | null> {
+async function checkPayer(context: SaleContext, sale: Sale): Promise<PayerReading | null> {
   const { failures } = context;
   const { client } = sale.call;
   let isAdmitted = false;
@@ -204,18 +206,18 @@ async function readPayer<P extends SignedPayment>(
   try {
     await checkEarlier(context, sale);
     isAdmitted = true;
-    const signed = await scheme.checkSignature(sale);
+    const signed = await sale.scheme.checkSignature(sale);
     isSigned = true;
-    return await scheme.readPayer(sale, signed);
+    return await sale.scheme.readPayer(sale, signed);
   } catch (error) {
-    if (!sale.known && (await find(context, sale.key))) return null;
+    if (!sale.reverted && (await find(context, sale.key))) return null;
     if (isAdmitted && !isSigned && hasCostARead(error)) failures.noteUnproven(client);
     if (isSigned && isBuyersDoing(error, false)) failures.note(payerOf(sale), client);
     throw error;
   }
 }
 
-/** Throws TooMany: too many of them are unknown, or only payers that have paid before may pay from this client. */
+/** Throws TooMany: too many earlier payments are unknown, or this client's payers must have paid before. */
 async function checkEarlier({ failures, unknown, ledger, soon }: SaleContext, sale: Sale): Promise<void> {
   const { client } = sale.call;
   await unknown.check(payerOf(sale), client);
@@ -225,25 +227,34 @@ async function checkEarlier({ failures, unknown, ledger, soon }: SaleContext, sa
   throw new TooMany('client_refused', detail, waitSeconds);
 }
 
-async function serveAndSettle<P extends SignedPayment>(
-  context: SaleContext,
-  scheme: SignedScheme<P>,
-  sale: Sale<P>,
-  verify: () => Promise<Verified>,
-): Promise<Sold> {
+/** What a payer hears that has too many payments open at once. */
+export const OPEN_PAYMENTS = 'payer_open_payments';
+
+// Another request was first, or the payer has too many open. A reverted one may be public: `charged: "unknown"`.
+async function lostReservation(context: SaleContext, sale: Sale): Promise<Sold> {
+  const holder = await holderOf(context, sale);
+  const known = await find(context, sale.key);
+  refuseOtherHolder(holder, sale, known);
+  if (known && !mayReuse(known, sale)) return again(context, sale, known);
+  const refuse = async (): Promise<Sold> => {
+    throw new TooMany(OPEN_PAYMENTS, 'this payer has too many payments open at once', 1);
+  };
+  return known ? chargedUnknown(refuse) : refuse();
+}
+
+async function serveAndSettle(context: SaleContext, sale: Sale, verify: () => Promise<Verified>): Promise<Sold> {
   const { ledger, serving } = context;
-  // 7. When the insert fails, the row may exist, or another presentation may have it and be charged.
   const onId = (id: string): void => {
     sale.id = id;
     serving.add(id);
   };
   try {
-    const reserved = await chargedUnknown(() => ledger.reserve(rowOf(sale), sale.known !== null, onId));
-    if (!reserved) return await lostReservation(context, scheme, sale);
-    // 8-11. After a failure the reservation is released, if the store can.
+    // 7. When the insert fails, the row may exist, or another presentation may have it and be charged.
+    const reserved = await chargedUnknown(() => ledger.reserve(rowOf(sale), sale.reverted !== null, onId));
+    if (!reserved) return await lostReservation(context, sale);
+    // After a failure the reservation is released, if the store can.
     const verified = await serve(context, sale, verify);
-    // 12-13.
-    return await settle(context, scheme, sale, verified);
+    return await settleAndDeliver(context, sale, verified);
   } finally {
     serving.delete(sale.id);
   }
@@ -314,20 +325,15 @@ async function storeIntent(ledger: Ledger, { id, payment, body }: Sale, verified
 }
 
 /** 12. The settlement. 13. The last check of the amount, and the delivery. */
-async function settle<P extends SignedPayment>(
-  context: SaleContext,
-  scheme: SignedScheme<P>,
-  sale: Sale<P>,
-  verified: Verified,
-): Promise<Sold> {
+async function settleAndDeliver(context: SaleContext, sale: Sale, verified: Verified): Promise<Sold> {
   const { failures, unknown } = context;
   const { client, price } = sale.call;
   const payer = payerOf(sale);
   const end = failures.beginSettlement(payer, client);
   let movedNothing = false;
   try {
-    const row = await orSettlementUnknown(() => settleRow(context, scheme.contract, sale, verified));
-    if (row?.state === 'settled') return deliver(context, scheme.receipt, row, sale.body, price);
+    const row = await orSettlementUnknown(() => settleRow(context, sale, verified));
+    if (row?.state === 'settled') return deliver(context, sale.scheme.receipt, row, sale.body, price);
     if (row?.state === 'unknown') unknown.note(sale.id, payer, client);
     if (row?.state !== 'failed') throw settlementUnknown();
     failures.note(payer, client);
@@ -340,56 +346,15 @@ async function settle<P extends SignedPayment>(
 
 async function settleRow(
   { ledger, settling }: SaleContext,
-  contract: Uint8Array,
-  { id, known, payment }: Sale,
+  { scheme, id, reverted, payment }: Sale,
   { checkedBlock, hasCode }: Verified,
 ): Promise<Payment | null> {
-  if (known) {
+  if (reverted) {
     // An authorization that was tried before may have paid by now. So the evidence is read before it is sent again.
     const row = await ledger.get(id);
     return row && settling.resume(row);
   }
   const { authorization, call = null } = payment;
   const intent: Intent = { id, authorization, call, fromBlock: checkedBlock, broadcast: false, hasCode };
-  return settling.settle(intent, contract);
-}
-
-/** 3b-3c. Settles an open payment, then returns the stored reply. 402: it failed, or buys nothing here. */
-async function again<P extends SignedPayment>(
-  context: SaleContext,
-  { receipt }: SignedScheme<P>,
-  sale: Sale<P>,
-  known: Payment,
-): Promise<Sold> {
-  const { ledger, settling } = context;
-  if (!isSameAuthorization(known, sale)) throw new PaymentRefused(ALREADY_USED);
-  // A third party may have sent a reverted authorization since. So another presenter does not hear that it failed.
-  if (isReverted(known)) throw new PaymentRefused(ALREADY_USED);
-  refuseInFlight(known);
-  const row = known.state === 'unknown' ? await orSettlementUnknown(() => settling.resume(known)) : known;
-  if (row?.state === 'failed') throw refusedSettlement(row);
-  if (row?.state !== 'settled') throw settlementUnknown();
-  if (!(isSameRequest(row, sale) && isSameBuyer(row, sale))) throw new UsedElsewhere();
-  const body = await orSettlementUnknown(() => ledger.redeliver(row.id));
-  if (body) return deliver(context, receipt, row, body, row.price ?? row.amount);
-  throw row.deliveredAt === null ? new AnswerGone(row) : new UsedElsewhere();
-}
-
-/** What a payer hears that has too many payments open at once. */
-export const OPEN_PAYMENTS = 'payer_open_payments';
-
-// Another request was first, or the payer has too many open. A reverted one may be public: `charged: "unknown"`.
-async function lostReservation<P extends SignedPayment>(
-  context: SaleContext,
-  scheme: SignedScheme<P>,
-  sale: Sale<P>,
-): Promise<Sold> {
-  const holder = await holderOf(context, sale);
-  const known = await find(context, sale.key);
-  refuseOtherHolder(holder, sale, known);
-  if (known && !mayReuse(known, sale)) return again(context, scheme, sale, known);
-  const refuse = async (): Promise<Sold> => {
-    throw new TooMany(OPEN_PAYMENTS, 'this payer has too many payments open at once', 1);
-  };
-  return known ? chargedUnknown(refuse) : refuse();
+  return settling.settle(intent, scheme.contract);
 }

@@ -53,13 +53,13 @@ export function createAuthorizationChecks(
       if (!mayLookUp()) return { kind: 'unknown' };
       return evidence.lookup(authorization, checkedBlock ?? block, { rank: 'collect' });
     },
-    readPayer: async ({ payment: { authorization }, asker, known }, signed) => {
+    readPayer: async ({ payment: { authorization }, asker, reverted }, signed) => {
       const payer = bytesToHex(authorization.from);
       const waitSeconds = empty.secondsBelow(payer, authorization.value);
       if (waitSeconds > 0) throw shortOfFunds(waitSeconds);
       const seen = signed ?? (await check.admit(authorization, asker, true));
       // A third party has sent it since the review. The next review will show whom it paid.
-      if (seen.used && known) throw settlementUnknown();
+      if (seen.used && reverted) throw settlementUnknown();
       if (seen.used) throw new PaymentRefused(reasons.used);
       empty.note(payer, seen.balance);
       if (seen.balance < authorization.value) throw new PaymentRefused(reasons.insufficient);

@@ -152,7 +152,7 @@ function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
       return null;
     },
     /** The Gateway may have taken what was handed over before. Its transfers decide. */
-    review: async ({ payment: { authorization } }, _known, mayLookUp) =>
+    review: async ({ payment: { authorization } }, _reverted, mayLookUp) =>
       mayLookUp() ? gateway.evidence.lookup(authorization) : { kind: 'unknown' },
     readPayer: async ({ payment: { authorization }, asker: { client, signal } }) => {
       const balance = await readDeposit(authorization.from, signal, client);
@@ -160,12 +160,12 @@ function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
       return { used: false, balance, hasCode: false, block: 0 };
     },
     /** The deposit covers earlier open payments too. An authorization that we handed over before may be used. */
-    verify: async ({ id, key, payment: { authorization }, asker: { signal }, known }, { balance }) => {
+    verify: async ({ id, key, payment: { authorization }, asker: { signal }, reverted }, { balance }) => {
       const promised = await ledger.openBefore(key, id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       const [reason] = await Promise.all([
         gateway.verify(authorization, signal),
-        known ? undefined : checkUnused(authorization),
+        reverted ? undefined : checkUnused(authorization),
       ]);
       if (reason !== null) throw new PaymentRefused(reason);
       return VERIFIED;

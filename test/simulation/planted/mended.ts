@@ -169,9 +169,8 @@ export const MENDED_PLANTS: readonly Plant[] = [
   {
     name: '8: a failing call says that a public payment is untouched',
     file: 'src/payment/sale.ts',
-    find: 'return known ? chargedUnknown(() => sellReverted(context, scheme, sale, known)) : sellUnused(context, scheme, sale);',
-    replace:
-      'return known ? sellReverted(context, scheme, sale, known) : chargedUnknown(() => sellUnused(context, scheme, sale));',
+    find: 'return known ? chargedUnknown(() => sellReverted(context, sale, known)) : sellUnused(context, sale);',
+    replace: 'return known ? sellReverted(context, sale, known) : chargedUnknown(() => sellUnused(context, sale));',
     breaks: ['charged said the truth'],
   },
   {

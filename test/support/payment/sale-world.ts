@@ -170,7 +170,7 @@ function scriptedScheme({ says, asked, heard, step, taken }: Script, contract: U
   const readAt = (block: number): PayerReading => ({ used: false, balance: 0n, hasCode: false, block });
   const hear = (name: string, { asker: { client, hasFailed, signal } }: Sale, more: object = {}) =>
     void heard.push({ step: name, client, hasFailed, isLeft: signal.aborted, ...more });
-  const termsOf = ({ known, call: { price } }: Sale) => ({ isAgain: known !== null, price });
+  const termsOf = ({ reverted, call: { price } }: Sale) => ({ isAgain: reverted !== null, price });
   return {
     contract,
     status: { unavailable: () => says.shortage, refuses: () => says.refuses },
@@ -349,9 +349,8 @@ export function openReviews(evidence: keyof typeof EVIDENCE) {
     return EVIDENCE[evidence];
   };
   const known = { ...reservation('a', 'a'), state: 'failed' } as unknown as Payment;
-  const saleOf = (name: string) => ({ payment: { authorizationHash: hash32(name) } }) as Sale;
-  const present = (name: string) =>
-    reuse({ review } as SignedScheme, saleOf(name), known).catch((error: unknown) => error);
+  const saleOf = (name: string) => ({ scheme: { review }, payment: { authorizationHash: hash32(name) } }) as Sale;
+  const present = (name: string) => reuse(saleOf(name), known).catch((error: unknown) => error);
   return { present, mays };
 }
 
