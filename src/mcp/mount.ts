@@ -7,7 +7,7 @@ import { clientKey, identityOf } from '../lib/limits/client.ts';
 import { type ClientWindows, countClient, type MinuteWindows } from '../lib/limits/windows.ts';
 import type { Log } from '../lib/log.ts';
 import { jsonOrUndefined, own } from '../lib/untrusted.ts';
-import { closeSignal } from '../payment/gate.ts';
+import { closeSignal, noteDelivery } from '../payment/gate.ts';
 import { clientGone } from '../payment/run-endpoint.ts';
 import type { answerMessage } from './answer-message.ts';
 import { instructionsFor } from './listing.ts';
@@ -227,12 +227,7 @@ function readCall(
     identity: identityOf(request),
     requestId: request.id,
     signal: leaveSignal(reply),
-    onSent: (done) => {
-      reply.raw.once('finish', () => {
-        // Without the note the proof stays redeemable for longer: no harm.
-        done().catch((err) => log.error({ err }, 'a delivery was not noted'));
-      });
-    },
+    onSent: (done) => noteDelivery(reply, { onSent: done }, log),
   };
 }
 

@@ -142,7 +142,7 @@ interface Unpaid {
 }
 
 /** Says that nothing was charged, the price, and what comes next. After a refusal the price is a new payment's. */
-export function unpaidSentence({ tool, priceUsd, chain, accepts, refusal }: Unpaid): string {
+function unpaidSentence({ tool, priceUsd, chain, accepts, refusal }: Unpaid): string {
   const [offer] = accepts;
   const happened =
     refusal === null

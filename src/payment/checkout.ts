@@ -67,7 +67,6 @@ export interface Offer {
   readonly requirement: PaymentRequirements;
   /** Every way to pay in USDC, the plain one first. */
   readonly accepts: readonly PaymentRequirements[];
-  readonly price: bigint;
   readonly demand: Prepared;
 }
 
@@ -81,7 +80,7 @@ interface DemandReason {
 }
 
 /** Writes an offer as its surface says it. */
-export type WriteOffer<D> = (offer: Offer, ask: Ask, reason: DemandReason) => D;
+type WriteOffer<D> = (offer: Offer, ask: Ask, reason: DemandReason) => D;
 
 export type RailFor = (accepted: Accepted) => Rail<UsdcCall>;
 

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
+import type { Log } from '../lib/log.ts';
 import type { Ask, Sold } from './call.ts';
 import type { Checkout } from './checkout.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
@@ -15,7 +16,7 @@ import { clientGone } from './run-endpoint.ts';
 interface GateOptions<S> {
   checkoutOf(endpoint: Endpoint<S>): Checkout<unknown, Demand>;
   protocol: HttpProtocol;
-  log: { error(detail: object, message: string): void };
+  log: Pick<Log, 'error'>;
 }
 
 interface GatedRoute {
@@ -84,12 +85,9 @@ function unreachable(): never {
   throw new Error('a request passed the gate of a priced route');
 }
 
-function noteDelivery(reply: FastifyReply, { onSent }: Sold, log: GateOptions<never>['log']): void {
-  if (!onSent) return;
-  reply.raw.once('finish', () => {
-    // A delivery that is not noted only keeps the payment redeemable for longer.
-    onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));
-  });
+/** Notes a delivery after the last byte. One that is not noted only keeps the payment redeemable for longer. */
+export function noteDelivery({ raw }: FastifyReply, { onSent }: Pick<Sold, 'onSent'>, log: Pick<Log, 'error'>): void {
+  if (onSent) raw.once('finish', () => onSent().catch((err) => log.error({ err }, 'a delivery was not noted')));
 }
 
 function send200(reply: FastifyReply, body: Uint8Array, receipt: Fields): void {

@@ -14,7 +14,7 @@ import { ALREADY_USED, REVERTED } from './settler.ts';
 // with; may it be used again? Only its first presenter gets its answer.
 
 /** What shows that a client is the buyer of an earlier sale. */
-export interface Buyer {
+interface Buyer {
   readonly clientHash: Uint8Array;
   readonly identifier: Sale['identifier'];
   readonly credential: { readonly protocol: Payment['protocol'] };
@@ -60,7 +60,7 @@ export function mayReuse(known: Payment, sale: Presented): boolean {
 }
 
 /** Whether a row's authorization has moved money or still can. After it reverted, a third party may still send it. */
-export function mayHaveMoved(known: Payment | null): boolean {
+function mayHaveMoved(known: Payment | null): boolean {
   return known !== null && (known.state !== 'failed' || isReverted(known));
 }
 

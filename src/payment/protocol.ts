@@ -123,7 +123,7 @@ export interface AuthScheme {
   receipt(receipt: Receipt, credential: Credential | null, at: number | null): Fields;
 }
 
-export interface Requested {
+interface Requested {
   readonly method: string;
   /** As received. */
   readonly target: string;

@@ -101,7 +101,7 @@ export function createOffer(
   if (!price) throw new Error(`${endpoint.path} has no price`);
   const requirement = exactRequirement(price.units, terms);
   const accepts = infos.map(({ entry }) => entry(requirement, terms.rails));
-  return { requirement, accepts, price: price.units, demand: protocol.prepare(endpoint, accepts, terms) };
+  return { requirement, accepts, demand: protocol.prepare(endpoint, accepts, terms) };
 }
 
 /** MPP and our self-test pay by the plain rail alone. */

@@ -94,7 +94,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Why a deposit failed, in the scheme's words. A reason without a name there stays as it is. */
-export function depositReason(stored: string): string {
+function depositReason(stored: string): string {
   return REASONS[stored] ?? stored;
 }
 

@@ -102,7 +102,7 @@ const REASONS = {
 };
 
 /** Sells each kind of message in its own way. No kind is known to the core. */
-export function createChannelSale(options: ChannelSaleOptions): UsdcRail['sell'] {
+function createChannelSale(options: ChannelSaleOptions): UsdcRail['sell'] {
   const { sales, store, requirement, terms, scheme, sellVoucher, refund } = options;
   const { failures } = sales;
   const deposit = createDepositScheme(options);

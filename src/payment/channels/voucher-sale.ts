@@ -185,7 +185,7 @@ function admit({ failures, ledger }: Pick<SellVoucherOptions, 'failures' | 'ledg
 }
 
 /** A voucher that is presented for a call. */
-export interface VoucherCall extends ChannelMessage {
+interface VoucherCall extends ChannelMessage {
   readonly requestHash: Uint8Array;
   readonly protocol: ProtocolName;
 }
@@ -356,7 +356,7 @@ async function checkClaims(
 /** Channels with a remembered correction, about 2 MB. */
 const MOST_CORRECTED = 10_000;
 
-export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
+function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
   // The stale voucher that each channel was last corrected for, and the requests that had arrived by then.
   const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
   let arrivals = 0;
