@@ -54,18 +54,18 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): 
     return [...(asked ? await demand(asked) : []), ...(usdc ? await demand(usdc) : [])];
   }
 
-  async function refused(ask: Ask, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
+  async function refused(read: ReadBy, rail: Rail, refusal: PaymentRefused): Promise<CallToolResult> {
     const again = async (checkout: Checkout<unknown, Accepts>): Promise<Accepts> =>
-      checkout.demandAgain(checkout.read(ask), refusal, false);
+      checkout.demandAgain(read(checkout), refusal, false);
     const accepts = await offered(rail, again).catch(() => offered('usdc', again));
     return unpaid(accepts, refusal, checkouts.get(rail)?.refusalReceipt(refusal) ?? null);
   }
 
-  async function sell(ask: Ask, call: ToolCall, rail: Rail, payment: unknown): Promise<CallToolResult> {
+  async function sell(read: ReadBy, call: ToolCall, rail: Rail, payment: unknown): Promise<CallToolResult> {
     const checkout = checkouts.get(rail);
     if (!checkout) throw new PaymentRefused(NOT_OFFERED);
-    const read = checkout.read(ask);
-    const { body, receipt, onSent } = await checkout.sell(read, protocol.read(payment));
+    const order = read(checkout);
+    const { body, receipt, onSent } = await checkout.sell(order, protocol.read(payment));
     if (onSent) call.onSent(onSent);
     return answered(body, receipt);
   }
@@ -77,18 +77,18 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): 
   async function run(call: ToolCall): Promise<CallToolResult> {
     const { query, params } = readArguments(endpoint, call.arguments);
     endpoint.checkParams(params, sources);
-    const ask = askOf(call, query, { tool: name, publicOrigin });
+    const read = readOnce(askOf(call, query, { tool: name, publicOrigin }));
     const payment = own(call.meta, PAYMENT);
     if (payment === undefined) {
       const asked = askedRail(call.meta, rails, call.address.rail);
-      return unpaid(await offered(asked, (checkout) => checkout.demand(checkout.read(ask))));
+      return unpaid(await offered(asked, (checkout) => checkout.demand(read(checkout))));
     }
     const rail = railPaidBy(payment);
     try {
-      return await sell(ask, call, rail, payment);
+      return await sell(read, call, rail, payment);
     } catch (error) {
       if (!(error instanceof PaymentRefused)) throw error;
-      return refused(ask, rails.includes(rail) ? rail : (rails[0] ?? rail), error);
+      return refused(read, rails.includes(rail) ? rail : (rails[0] ?? rail), error);
     }
   }
 
@@ -100,6 +100,14 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): 
     outputSchema: () => outputSchema(endpoint.result, true),
     run,
   };
+}
+
+/** A call as a checkout has read it, once: a refused payment is offered anew without another read. */
+type ReadBy = (checkout: Checkout<unknown, Accepts>) => unknown;
+
+function readOnce(ask: Ask): ReadBy {
+  const made = new Map<unknown, unknown>();
+  return (checkout) => made.get(checkout) ?? made.set(checkout, checkout.read(ask)).get(checkout);
 }
 
 function askOf(

@@ -2,8 +2,8 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Query } from '../catalogue/params.ts';
 import type { Receipt } from './protocol.ts';
 
-// The words of a sale, whatever surface brings it: what the transport asks (`Ask`), the request for a priced endpoint
-// that a rail sells (`Call`), and what comes out (`Sold`). No type of an HTTP or MCP library is known here.
+// The words of a sale, whatever surface brings it: what the transport asks (`Ask`), what a rail sells (`Call`), and
+// what comes out (`Sold`).
 
 /** Where a request came in, as it was received. A Lightning invoice binds all of it. */
 export type Target =
@@ -24,7 +24,7 @@ export type Target =
       readonly meta: unknown;
     };
 
-/** A request for a priced endpoint. Its functions cost something, and a request without a payment needs none. */
+/** A request for a priced endpoint. Its functions cost something: an unpaid one in USDC needs none. */
 export interface Ask {
   readonly target: Target;
   readonly query: Query;

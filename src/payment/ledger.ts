@@ -74,7 +74,8 @@ export interface Ledger {
   openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
   /**
    * Takes space for the reply of a payment that needs no settlement, which `write` stores as settled beside it until
-   * `keepUntil` (Unix ms). Null as `write` says it: nothing was stored. Throws Unavailable (store full).
+   * `keepUntil` (Unix ms). Null as `write` says it: nothing was stored. It throws only where the store may have stored
+   * it: the space then stays taken until the next purge. Throws Unavailable (store full).
    */
   keepPaid(body: Uint8Array, write: WritePaid): Promise<Payment | null>;
   /** Releases a reservation, so that the authorization may buy again. False once it is being settled. */

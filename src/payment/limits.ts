@@ -101,9 +101,15 @@ export function createFailures(limits: FailureLimits, clock: Clock): Failures {
   };
 }
 
-/** The client of a call, as the reads that cost requests see it. */
+/** A call's client, as reads that cost requests see it. A burst loses its precedence with its first failure. */
 export function askerOf(failures: Failures, { client, signal }: Pick<UsdcCall, 'client' | 'signal'>): Asker {
-  return { client, signal, hasFailed: failures.hasFailed(client) };
+  return {
+    client,
+    signal,
+    get hasFailed() {
+      return failures.hasFailed(client);
+    },
+  };
 }
 
 /** Throws TooMany while the payer or the client must wait. */

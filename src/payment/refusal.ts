@@ -93,10 +93,11 @@ export const OWN_REFUSALS: RefusalSentences = {
 
 const AGAIN = '(whether this payment has moved money is open: present the same one again)';
 
-export function settlementUnknown(cause?: unknown): AppError {
+/** Never the buyer's doing: it counts as no failure. */
+export function settlementUnknown(cause?: unknown): Unavailable {
   const detail =
     'the outcome of this payment is not known yet; present the same payment again, it is never taken twice';
-  return new AppError(503, 'settlement_unknown', detail, { charged: 'unknown', retryAfterSeconds: 2, cause });
+  return new Unavailable('settlement_unknown', detail, 2, { charged: 'unknown', cause });
 }
 
 /** Turns every failure into 503 `settlement_unknown`: once an intent is stored, none says whether money moved. */

@@ -189,6 +189,13 @@ function checkCapacity({ failures, ledger }: SaleContext, sale: Sale): void {
   checkRoom(ledger);
 }
 
+/** For a payment that is charged as it is sold: its route, limits and space. `signer`: who signed it, in hex. */
+export function admit({ failures, ledger }: SaleContext, signer: string, call: UsdcCall): void {
+  if (call.endpoint.isOff) throw new PaymentRefused(NOT_OFFERED);
+  checkFailures(failures, signer, call.client);
+  checkRoom(ledger);
+}
+
 function checkRoom(ledger: Ledger): void {
   if (!ledger.hasRoom()) throw replyStoreFull();
 }
@@ -252,7 +259,6 @@ async function serveAndSettle(context: SaleContext, sale: Sale, verify: () => Pr
     // 7. When the insert fails, the row may exist, or another presentation may have it and be charged.
     const reserved = await chargedUnknown(() => ledger.reserve(rowOf(sale), sale.reverted !== null, onId));
     if (!reserved) return await lostReservation(context, sale);
-    // After a failure the reservation is released, if the store can.
     const verified = await serve(context, sale, verify);
     return await settleAndDeliver(context, sale, verified);
   } finally {

@@ -372,7 +372,7 @@ function openSale(
     terms,
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
-    sellVoucher: createSellVoucher({ ...shared, ledger, failures: sales.failures, limits, risk, log }),
+    sellVoucher: createSellVoucher({ ...shared, sales, ledger, limits, risk, log }),
     refund: createRefund({ ...shared, scheme, sign, onBegun, waitMs: config.settleWaitMs }),
     limits: createDepositLimits({ store, config: channels, clock }),
     bounds: {

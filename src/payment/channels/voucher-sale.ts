@@ -10,17 +10,10 @@ import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
 import type { Sold } from '../call.ts';
 import { identifierConflict, isSameRequest } from '../known-payment.ts';
 import { createReadSoon, hashClient, type Ledger, type ReadSoon } from '../ledger.ts';
-import { checkFailures, type Failures } from '../limits.ts';
 import type { ProtocolName } from '../protocol.ts';
 import { AnswerGone, deliver } from '../receipt.ts';
-import {
-  chargedUnknown,
-  checkable,
-  NOT_OFFERED,
-  PaymentRefused,
-  replyStoreFull,
-  settlementUnknown,
-} from '../refusal.ts';
+import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
+import { admit, type SaleContext } from '../sale.ts';
 import type { RailStatus } from '../settling.ts';
 import { word } from '../usdc/token.ts';
 import { type ChannelBook, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
@@ -37,9 +30,9 @@ import type { Turn, Turns } from './turns.ts';
 
 interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
   store: JudgeVoucherOptions['store'] & ChargeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
-  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier' | 'hasRoom'>;
+  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
   turns: Turns;
-  failures: Failures;
+  sales: SaleContext;
 }
 
 /** How often a sale may lose its charge to another process. */
@@ -115,7 +108,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
     const { maxClaimableAmount: max } = payload.voucher;
     const key = bytesToHex(channelId);
     const check = async (): Promise<void> => {
-      admit(options, voucher);
+      admit(options.sales, bytesToHex(payload.config.payerAuthorizer), call);
       const why = options.status.stopsSales?.() ?? null;
       if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
       // Claims publish vouchers, so a third party may present one over what is claimed. It never takes a turn.
@@ -176,14 +169,6 @@ async function checkIdentifier(
   throw identifierConflict(isSameVoucher);
 }
 
-/** Throws TooMany while the signer or the client must wait, Unavailable when the reply store is full. */
-function admit({ failures, ledger }: Pick<SellVoucherOptions, 'failures' | 'ledger'>, voucher: VoucherCall): void {
-  const { call, payload } = voucher;
-  if (call.endpoint.isOff) throw new PaymentRefused(NOT_OFFERED);
-  checkFailures(failures, bytesToHex(payload.config.payerAuthorizer), call.client);
-  if (!ledger.hasRoom()) throw replyStoreFull();
-}
-
 /** A voucher that is presented for a call. */
 interface VoucherCall extends ChannelMessage {
   readonly requestHash: Uint8Array;
@@ -202,9 +187,10 @@ async function chargeVoucher(
   voucher: VoucherCall,
   body: Uint8Array,
 ): Promise<Payment | null> {
+  const signed = saleOf(voucher, network);
   try {
     return await ledger.keepPaid(body, async (row, keepUntil) => {
-      const sale = { ...saleOf(voucher, network), ...row };
+      const sale = { ...signed, ...row };
       return chargedSale(sale, await store.charge(sale, body, keepUntil));
     });
   } catch (error) {

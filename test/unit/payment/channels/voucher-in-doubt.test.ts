@@ -217,3 +217,10 @@ describe('a fresh voucher is answered as uncharged', () => {
     expect(await ask({ run }, voucher(PRICE))).toBe('404 not_found, charged: false');
   });
 });
+
+test('a charge that the store may have made is nobody’s failure: the service was short itself', async () => {
+  const { ask, voucher, on, failed } = await openChannelSale();
+  on('charge', () => Promise.reject(new Error('the connection broke in the commit')));
+  expect(await ask({}, voucher(PRICE))).toBe('503 settlement_unknown, charged: unknown');
+  expect(failed).toEqual([]);
+});

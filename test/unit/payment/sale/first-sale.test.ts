@@ -80,6 +80,23 @@ test('the scheme learns who asks, what it read before, the price, and that the p
   expect(heard.at(-1)).toMatchObject({ hasFailed: true });
 });
 
+test('a call that is under way loses its precedence with the first failure of its client', async () => {
+  const { sell, hold, heard, says } = openSale();
+  const { arrived, go } = hold('signature');
+  const second = sell();
+  await arrived;
+  says.payer = LACKS_MONEY;
+  await sell();
+  says.payer = null;
+  go();
+  await second;
+  const ofSecond = heard.filter((one) => 'step' in one && one.step !== 'signature').slice(1);
+  expect(ofSecond).toEqual([
+    expect.objectContaining({ step: 'payer', hasFailed: true }),
+    expect.objectContaining({ step: 'verify', hasFailed: true }),
+  ]);
+});
+
 test('the reply is stored with all that settling needs before the payment is handed to the settler, as never broadcast', async () => {
   const { sell, sign, row, hold, handed } = openSale();
   const { arrived, go } = hold('settle');
