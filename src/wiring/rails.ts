@@ -114,13 +114,22 @@ export function railsSelling(price: bigint, rails: RailsConfig, list: RailList =
   return railsUnder(rails, list).filter(({ sells }) => sells?.(price, rails) ?? true);
 }
 
-/** `statusOf`: the status of a rail's settler, in this process or another. */
+/** `statusOf`: the status of a rail's settler, in this process or another. Throws where a row would name two rails. */
 export function openRails(
   kit: RailKit,
   statusOf: (name: RailInfo['name']) => RailStatus,
   list: RailList = RAILS,
 ): readonly UsdcRail[] {
-  return list.filter(isOn(kit.config.rails)).map(({ info, open }) => open(kit, statusOf(info.name)));
+  const on = list.filter(isOn(kit.config.rails));
+  const rails = on.map(({ info, open }) => open(kit, statusOf(info.name)));
+  const known = new Set<string>();
+  for (const [at, { info }] of on.entries()) {
+    const contract = bytesToHex(rails[at]?.contract ?? new Uint8Array());
+    if (known.has(contract) || info.contract(kit.config)?.toLowerCase() !== contract)
+      throw new Error(`${info.name} has no contract of its own, by which its rows are known`);
+    known.add(contract);
+  }
+  return rails;
 }
 
 interface ReadinessOptions {

@@ -39,7 +39,13 @@ interface Known {
  * A rail whose money is with a bank that is reached over HTTP, as an entry of the list of rails. It is an example of the members that a rail must have.
  */
 export function createToyRail(bankUrl: string): RailModule {
-  const info: RailInfo = { name: 'toy', isOn: () => true, contract: () => null, entry: entryFrom, service: () => null };
+  const info: RailInfo = {
+    name: 'toy',
+    isOn: () => true,
+    contract: () => bytesToHex(CONTRACT),
+    entry: entryFrom,
+    service: () => null,
+  };
   async function ask<T>(path: string, authorization: Authorization, transaction?: Uint8Array): Promise<T> {
     const body = JSON.stringify({
       payment: textOf(authorization),

@@ -20,7 +20,7 @@ import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
-import { balanceContracts, openRails, type RailKit } from '../../../src/wiring/rails.ts';
+import { balanceContracts, openRails, RAILS, type RailKit } from '../../../src/wiring/rails.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
@@ -229,6 +229,16 @@ describe('the rails', () => {
     const rails = openRails(keyless, () => WELL);
     const openAll = () => openSettling({ ...keyless, rails }, { settledBy: { kind: 'local' } });
     expect(openAll).toThrow('RELAYER_PRIVATE_KEY is missing');
+    await close();
+  });
+
+  test('do not open where a row would name two of them, or none: the order to pay would go to the wrong one', async () => {
+    const { parts, close } = await open({});
+    const { info, open: openIt } = RAILS[0];
+    const again = { info: { ...info, name: 'another' }, open: openIt };
+    const nameless = { info: { ...info, contract: () => null }, open: openIt };
+    for (const list of [[RAILS[0], again], [nameless]] as const)
+      expect(() => openRails(parts, () => WELL, list as never)).toThrow('has no contract of its own');
     await close();
   });
 
