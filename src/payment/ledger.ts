@@ -71,7 +71,7 @@ export interface Ledger {
     onId?: (id: string) => void,
   ): Promise<string | null>;
   /** The payer's open payments before this one, in USDC base units; by default those of the key's own contract. */
-  openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
+  sumOfOpen(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
   /**
    * Takes space for the reply of a payment that needs no settlement, which `write` stores as settled beside it until
    * `keepUntil` (Unix ms). Null as `write` says it: nothing was stored. It throws only where the store may have stored
@@ -148,7 +148,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     find: store.find,
     get: store.get,
     findByIdentifier: store.findByIdentifier,
-    openBefore: store.openBefore,
+    sumOfOpen: store.sumOfOpen,
     ping: store.ping,
     countByState: store.countByState,
     purge,

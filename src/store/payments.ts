@@ -84,7 +84,7 @@ const byState = (states: readonly PaymentState[]) =>
 const LEFT_BEHIND = sql<{ living: readonly string[]; after: string; limit: number }, PaymentRow>(
   `${SELECT_PAYMENT} WHERE state IN ${OPEN} AND boot_id NOT IN @living AND id > @after ORDER BY id LIMIT @limit`,
 );
-const OPEN_BEFORE = sql<
+const SUM_OF_OPEN = sql<
   Omit<PaymentKey, 'nonce' | 'contract'> & { contracts: readonly Uint8Array[]; id: string },
   { sum: bigint }
 >(`
@@ -398,8 +398,8 @@ export function createLedgerStore(
     findByIdentifier: (identifierHash) => find(BY_IDENTIFIER({ identifierHash })),
     listByState: (states, limit, after = '') => all(byState(states)({ limit, after })),
     listLeftBehind: (living, limit, after = '') => all(LEFT_BEHIND({ living, limit, after })),
-    openBefore: async ({ network, contract, payer }, id, contracts = [contract]) =>
-      (await first(db, OPEN_BEFORE({ network, contracts, payer, id })))?.sum ?? 0n,
+    sumOfOpen: async ({ network, contract, payer }, id, contracts = [contract]) =>
+      (await first(db, SUM_OF_OPEN({ network, contracts, payer, id })))?.sum ?? 0n,
     hasSettled: async (payer) => (await db.read(ANY_SETTLED(payer))).length > 0,
     countByState: async () => {
       const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };

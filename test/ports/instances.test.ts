@@ -122,7 +122,7 @@ describePorts('two instances over one ledger', (adapter) => {
     // Ids that do not come in the order of the calls, as those of two processes.
     const given = ids.toSorted((a, b) => Buffer.compare(hash32(a), hash32(b)));
     await race(({ payments }, at) => payments.reserve(reservation(given[at]!, given[at]!), 0, null), ids.length);
-    const sums = await Promise.all(ids.map((id) => both[1]!.payments.openBefore(reservation(id, id), id)));
+    const sums = await Promise.all(ids.map((id) => both[1]!.payments.sumOfOpen(reservation(id, id), id)));
     const inOrder = range(ids.length).map((at) => BigInt(at) * 500n);
     const total = (of: readonly bigint[]) => of.reduce((sum, one) => sum + one, 0n);
     expect(total(sums)).toBeGreaterThanOrEqual(total(inOrder));

@@ -299,7 +299,7 @@ describePorts('payments', (adapter) => {
   });
 
   describe('the sum of a payer’s earlier reservations', () => {
-    const promised = (of: LedgerStore, id: string) => of.openBefore(reservation(id, id), id);
+    const promised = (of: LedgerStore, id: string) => of.sumOfOpen(reservation(id, id), id);
 
     test('is the sum of the earlier reservations when ids are in the order of inserts', async () => {
       const other = (await ledger.another()).payments;
@@ -332,7 +332,7 @@ describePorts('payments', (adapter) => {
 
     test('contains the payments on several contracts where they share the payer’s money', async () => {
       const [token, channels, gateway] = [3, 4, 5].map((byte) => Buffer.alloc(20, byte)) as [Buffer, Buffer, Buffer];
-      const shared = (of: LedgerStore, id: string) => of.openBefore(reservation(id, id), id, [token, channels]);
+      const shared = (of: LedgerStore, id: string) => of.sumOfOpen(reservation(id, id), id, [token, channels]);
       await store.reserve(reservation('01', '01', { contract: token, amount: 1n }), 0, null);
       await store.reserve(reservation('02', '02', { contract: channels, amount: 20n }), 0, null);
       await store.reserve(reservation('03', '03', { contract: gateway, amount: 300n }), 0, null);

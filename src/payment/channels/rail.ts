@@ -82,7 +82,7 @@ import { createWithdrawalWatch } from './withdrawals.ts';
 
 interface ChannelSaleOptions extends DepositOptions {
   sales: SaleContext;
-  ledger: Pick<Ledger, 'openBefore'>;
+  ledger: Pick<Ledger, 'sumOfOpen'>;
   balanceContracts: readonly Uint8Array[];
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;

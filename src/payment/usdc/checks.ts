@@ -27,7 +27,7 @@ import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCallda
 // 2. Before the reservation: it is unused and the balance covers it. After it: earlier open payments too.
 
 interface AuthorizationChecksOptions {
-  ledger: { openBefore(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
+  ledger: { sumOfOpen(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
   status: Pick<RailStatus, 'refusesCode'>;
@@ -68,7 +68,7 @@ export function createAuthorizationChecks(
     /** The balance must cover open payments on every rail that takes from it, too. */
     verify: async ({ id, key, payment, asker }, { balance, hasCode, block }) => {
       const { authorization, call = null } = payment;
-      const promised = await ledger.openBefore(key, id, balanceContracts);
+      const promised = await ledger.sumOfOpen(key, id, balanceContracts);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {
         checkCodeTaken(status);

@@ -74,7 +74,7 @@ export const exactInfo: RailInfo = {
 interface ExactNeeds extends FacilitatedNeeds {
   config: Config;
   sales: SaleContext;
-  ledger: Pick<Ledger, 'openBefore' | 'hasSettled'>;
+  ledger: Pick<Ledger, 'sumOfOpen' | 'hasSettled'>;
   check: ChainCheck;
   contracts: ContractBudget;
   evidence: Evidence;

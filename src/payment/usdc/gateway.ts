@@ -42,7 +42,7 @@ interface GatewayNeeds {
   config: Pick<Config, 'rails' | 'network' | 'publicOrigin' | 'handlerTimeoutMs' | 'receiptPollMs' | 'settleWaitMs'>;
   sales: SaleContext;
   chain: Pick<ChainClient, 'batch'>;
-  ledger: Pick<Ledger, 'openBefore' | 'get'>;
+  ledger: Pick<Ledger, 'sumOfOpen' | 'get'>;
   token: Pick<TokenWatch, 'check'>;
   transfers: GatewayTransferStore;
   outgoing: { readonly upstreams: Upstreams };
@@ -117,7 +117,7 @@ const INSUFFICIENT = 'insufficient_balance';
 interface GatewaySchemeOptions {
   gateway: OpenGateway;
   status: Pick<RailStatus, 'unavailable'>;
-  ledger: Pick<Ledger, 'openBefore'>;
+  ledger: Pick<Ledger, 'sumOfOpen'>;
   times: Pick<ServingTimes, 'handlerTimeoutMs'>;
   clock: Clock;
 }
@@ -161,7 +161,7 @@ function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
     },
     /** The deposit covers earlier open payments too. An authorization that we handed over before may be used. */
     verify: async ({ id, key, payment: { authorization }, asker: { signal }, reverted }, { balance }) => {
-      const promised = await ledger.openBefore(key, id);
+      const promised = await ledger.sumOfOpen(key, id);
       if (balance < authorization.value + promised) throw new PaymentRefused(INSUFFICIENT);
       const [reason] = await Promise.all([
         gateway.verify(authorization, signal),

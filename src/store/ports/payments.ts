@@ -172,7 +172,7 @@ export interface LedgerStore {
    * Sum of a payer's other open payments that were reserved before this one, under these contracts: by default the
    * key's own. When two processes reserve at the same moment, at least one counts the other.
    */
-  openBefore(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
+  sumOfOpen(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
   /**
    * Counts one delivery and returns the reply. Null when there were `max` deliveries already, or when the reply has
    * expired at `now`.

@@ -155,7 +155,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
 
 /** What only reads goes over connections of its own, past the writes that wait. */
 const READS =
-  /^(find|get|list|count|hasSettled|recent|lastChecked|changesSince|offeredBytes|openBefore|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount|totals|operation$|openOperations|lastRefund|checked$|entries$)/;
+  /^(find|get|list|count|hasSettled|recent|lastChecked|changesSince|offeredBytes|sumOfOpen|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount|totals|operation$|openOperations|lastRefund|checked$|entries$)/;
 
 /** The ledger of the seed that runs now: what the replaced PostgreSQL adapters open. */
 let current: SharedLedger | null = null;

@@ -97,7 +97,7 @@ export function createToyRail(bankUrl: string): RailModule {
       return { used: transfer !== null, balance: BigInt(balance), hasCode: false, block: 0 };
     },
     verify: async ({ id, key, payment }, { balance }) => {
-      if (balance < payment.authorization.value + (await ledger.openBefore(key, id)))
+      if (balance < payment.authorization.value + (await ledger.sumOfOpen(key, id)))
         throw new PaymentRefused('toy_insufficient_balance');
       return { checkedBlock: 0, hasCode: false };
     },

@@ -66,7 +66,7 @@ describe('reservation', () => {
     const ledger = open('a');
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) ids.push(String(await ledger.reserve(payment(), false)));
-    const before = await Promise.all(ids.map((id) => ledger.openBefore(payment(), id)));
+    const before = await Promise.all(ids.map((id) => ledger.sumOfOpen(payment(), id)));
     expect(before).toEqual([0n, 1000n, 2000n]);
   });
 });
