@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createLookupSchedule } from '../../../src/payment/settle-rows.ts';
-import { createManualClock } from '../../support/manual-clock.ts';
+import { createLookupSchedule } from '../../../../src/payment/settle-rows.ts';
+import { createManualClock } from '../../../support/manual-clock.ts';
 
 function open() {
   const clock = createManualClock(1_800_000_000_000);
