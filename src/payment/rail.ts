@@ -6,7 +6,7 @@ import type { Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Call, Sold } from './call.ts';
 import type { Accepted, Credential, Identifier, Receipt } from './protocol.ts';
 import type { RefusalSentences } from './refusal.ts';
-import type { Authorization, ContractCall, Found, RailSettling, Settler, SettlerContext } from './settler.ts';
+import type { Authorization, ContractCall, Found, Settler, SettlerContext } from './settler.ts';
 
 // The port between rails and the core. A rail sells: it is given a call and a payment, and answers with what was sold.
 // It knows how money moves and what proves it; it knows no protocol and no HTTP. A payment that is signed first is sold
@@ -62,7 +62,7 @@ export interface UsdcRail extends Rail<UsdcCall> {
   /** The contract that its payers sign for. It is part of the ledger's key, so each row shows its rail. */
   readonly contract: Uint8Array;
   /** Opens settlement by this process: once, or once per lease. Throws when the rail's configuration cannot work. */
-  openSettling(context: SettlerContext): RailSettling;
+  openSettler(context: SettlerContext): Settler;
 }
 
 export interface Asker {

@@ -1,15 +1,15 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
-import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type SettlingRail } from './settler.ts';
+import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settler } from './settler.ts';
 
 // Settles stored intents and writes down how they ended, whether or not a buyer waits. One task a row reads the
 // evidence where it may have been sent, sends it, and notes the end. Settling twice is safe: a nonce moves money once.
 
 interface SettleRowsOptions extends Omit<TasksOptions, 'schedule'> {
   ledger: Ledger;
-  /** The rail of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
-  railOf(contract: Uint8Array): SettlingRail | null;
+  /** The settler of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
+  settlerOf(contract: Uint8Array): Settler | null;
   /** How long a buyer's connection is held for an outcome, in milliseconds. */
   waitMs: number;
 }
@@ -17,7 +17,7 @@ interface SettleRowsOptions extends Omit<TasksOptions, 'schedule'> {
 const UNKNOWN: Outcome = { kind: 'unknown' };
 
 export function createSettleRows(options: SettleRowsOptions) {
-  const { ledger, railOf, clock, waitMs } = options;
+  const { ledger, settlerOf, clock, waitMs } = options;
   const schedule = createLookupSchedule(clock);
   const tasks = createTasks({ ...options, schedule });
   const attempts = createAttempts(options);
@@ -45,7 +45,7 @@ export function createSettleRows(options: SettleRowsOptions) {
     settle: (intent: Intent, contract: Uint8Array) =>
       wait(
         intent.id,
-        tasks.run(intent.id, () => attempts.send(railOf(contract), intent)),
+        tasks.run(intent.id, () => attempts.send(settlerOf(contract), intent)),
       ),
     /** For a row whose payment the evidence may show. A buyer that asks again at once gets the row unchanged. */
     resume: (payment: Payment) => {
@@ -70,23 +70,23 @@ export function createSettleRows(options: SettleRowsOptions) {
   };
 }
 
-function createAttempts({ ledger, railOf }: SettleRowsOptions) {
-  async function send(rail: SettlingRail | null, intent: Intent | null): Promise<Outcome> {
-    if (!rail || !intent) return UNKNOWN;
-    const [outcome] = rail.settler.settle([intent]);
+function createAttempts({ ledger, settlerOf }: SettleRowsOptions) {
+  async function send(settler: Settler | null, intent: Intent | null): Promise<Outcome> {
+    if (!settler || !intent) return UNKNOWN;
+    const [outcome] = settler.settle([intent]);
     return (await outcome) ?? UNKNOWN;
   }
 
-  const sendRow = (payment: Payment): Promise<Outcome> => send(railOf(payment.contract), intentOf(payment));
+  const sendRow = (payment: Payment): Promise<Outcome> => send(settlerOf(payment.contract), intentOf(payment));
 
   /** The end that the evidence shows. Without one, settles the row (again). */
   async function lookThenSend(payment: Payment, rank: LookupRank): Promise<Outcome> {
     const intent = intentOf(payment);
-    const rail = railOf(payment.contract);
-    if (!intent || !rail) return UNKNOWN;
-    const verdict = await rail.evidence.lookup(intent.authorization, intent.fromBlock, { rank });
+    const settler = settlerOf(payment.contract);
+    if (!intent || !settler) return UNKNOWN;
+    const verdict = await settler.lookup(intent.authorization, intent.fromBlock, { rank });
     const wasOurs = payment.transaction !== null || payment.reason !== null;
-    if (verdict.kind === 'settled' && rail.ownOnly && !wasOurs) return { kind: 'failed', reason: ALREADY_USED };
+    if (verdict.kind === 'settled' && settler.ownOnly && !wasOurs) return { kind: 'failed', reason: ALREADY_USED };
     if (verdict.kind !== 'open') return verdict;
     // A broadcast may have been noted since the caller read the row.
     const row = await ledger.get(payment.id);

@@ -49,17 +49,6 @@ export type Found = Outcome | { readonly kind: 'open' };
 /** Why it is read: `settle`: a buyer waits; `collect`: reconciliation asks, or the row was looked up in vain before. */
 export type LookupRank = 'settle' | 'collect';
 
-export interface SettlingRail {
-  readonly settler: Settler;
-  readonly evidence: {
-    lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Found>;
-  };
-  /** Whether only what this ledger handed over counts as paid, because other ledgers may sell to the same recipient. */
-  readonly ownOnly: boolean;
-  /** Absent where the chain shows nothing of the rail's payments. */
-  readonly books?: RailBooks;
-}
-
 /** What the chain lacks of what the ledger has (`missing`), or has beyond it (`surplus`), in USDC base units. */
 export type BookVerdict =
   | { readonly kind: 'shown' }
@@ -85,29 +74,16 @@ export interface RailProbe {
   readonly sender?: `0x${string}`;
 }
 
-/** A rail's settlement in the process that settles. The optional members maintain it. */
-export interface RailSettling extends SettlingRail {
-  load?(): Promise<void>;
-  refresh?(): Promise<void>;
-  /** A note for the operator although the rail works; null without one. */
-  detail?(): string | null;
-  /** Asks the rail's remote service whether it settles what is sold here. Never rejects. */
-  probe?(): Promise<RailProbe>;
-}
-
-export interface SettlerContext {
-  /** Writes transactions to disk before they are sent. Those whose ids it does not return must not be sent. */
-  noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  readonly fencingToken?: number | undefined;
-  /** Our relayer, which all rails share; the first call opens it. Its cost counts for `rail`. Throws without one. */
-  relaying(rail: string): Relaying;
-}
-
 export type RefusedPayer = readonly [payer: string, reason: string];
 
-/** `settle` returns one promise an intent, in order; none rejects. Settling twice is safe: a nonce moves money once. */
+/** What moves the money of one rail, in the process that settles. Its status members answer from memory. */
 export interface Settler {
+  /** One promise an intent, in order; none rejects. Settling twice is safe: a nonce moves money once. */
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
+  /** What the evidence says about an authorization that was unused up to `fromBlock`. Rejects when it cannot be read. */
+  lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Found>;
+  /** Whether only what this ledger handed over counts as paid, because other ledgers may sell to the same recipient. */
+  readonly ownOnly: boolean;
   /** Why nothing can be settled now, or null. Asked before a handler runs, like `refuses`. */
   unavailable(): string | null;
   /** Absent: as `unavailable`. A used-up budget is in `unavailable` alone: what is owed already is still sent. */
@@ -117,18 +93,32 @@ export interface Settler {
   refused?(): readonly RefusedPayer[];
   /** Why payments of accounts with code are refused now, or null. Asked when a read shows code. */
   refusesCode?(): string | null;
+  load?(): Promise<void>;
+  refresh?(): Promise<void>;
+  /** A note for the operator although the rail works; null without one. */
+  detail?(): string | null;
+  /** Asks the rail's remote service whether it settles what is sold here. Never rejects. */
+  probe?(): Promise<RailProbe>;
+  /** Absent where the chain shows nothing of the rail's payments. */
+  readonly books?: RailBooks;
   /** Stops the work. Open intents resolve as unknown. */
   stop(): Promise<void>;
 }
 
+type RelayerStatus = 'unavailable' | 'cannotSend' | 'refuses' | 'refused' | 'refusesCode';
+
 /** Our relayer: one key and one sequence of nonces for all rails. The part that opened it maintains and stops it. */
-export interface Relaying {
-  readonly settler: Settler;
+export interface Relayer extends Required<Pick<Settler, 'settle' | RelayerStatus>> {
   /** Carries out an operation, alone in its transaction. Never rejects; `unknown` while the relayer stops. */
   operate(operation: Operation): Promise<OperationOutcome>;
-  load(): Promise<void>;
-  refresh(): Promise<void>;
-  detail(): string | null;
+}
+
+export interface SettlerContext {
+  /** Writes transactions to disk before they are sent. Those whose ids it does not return must not be sent. */
+  noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+  readonly fencingToken?: number | undefined;
+  /** Our relayer, which all rails share; the first call opens it. Its cost counts for `rail`. Throws without one. */
+  relayer(rail: string): Relayer;
 }
 
 /** `to` has 20 bytes. */

@@ -16,12 +16,12 @@ import type { RailFor } from '../payment/checkout.ts';
 import { createLedger, type Ledger, type OnMove } from '../payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../payment/limits.ts';
 import type { RailName, UsdcRail } from '../payment/rail.ts';
-import { createRelaying } from '../payment/relayer/relayer.ts';
+import { type OpenRelayer, openRelayer } from '../payment/relayer/relayer.ts';
 import { createWallet } from '../payment/relayer/transactions.ts';
 import { createSales, type SaleContext } from '../payment/sale.ts';
 import { createSettleRows } from '../payment/settle-rows.ts';
 import { createSettledToday } from '../payment/settled-today.ts';
-import type { RailSettling, Relaying, SettlerContext, SettlingRail } from '../payment/settler.ts';
+import type { Relayer, Settler, SettlerContext } from '../payment/settler.ts';
 import {
   createLocalSettling,
   createMaintenance,
@@ -227,26 +227,26 @@ function openLocalSettling(
   const { config, token, ledger, clock, log } = parts;
   const noteBroadcast: SettlerContext['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
   const relayer = createSharedRelayer(parts, noteBroadcast);
-  const context: SettlerContext = { noteBroadcast, fencingToken, relaying: relayer.open };
-  const rails = parts.rails.map((rail) => ({ rail, settling: rail.openSettling(context) }));
+  const context: SettlerContext = { noteBroadcast, fencingToken, relayer: relayer.open };
+  const rails = parts.rails.map((rail) => ({ rail, settler: rail.openSettler(context) }));
   const books = parts.openBooks?.(
-    rails.map(({ rail, settling }) => ({
+    rails.map(({ rail, settler }) => ({
       name: rail.info.name,
       contract: rail.contract,
-      books: settling.books,
+      books: settler.books,
     })),
   );
   // The relayer is maintained once, not by each rail that uses it.
-  const all = [...relayer.opened(), ...rails.map(({ settling }) => settling)];
+  const all = [...relayer.opened(), ...rails.map(({ settler }) => settler)];
   /** Null for a rail that is off. Its rows stay as they are: no other rail can read their evidence. */
-  const railOf = (contract: Uint8Array): SettlingRail | null =>
-    rails.find(({ rail }) => Buffer.compare(rail.contract, contract) === 0)?.settling ?? null;
+  const settlerOf = (contract: Uint8Array): Settler | null =>
+    rails.find(({ rail }) => Buffer.compare(rail.contract, contract) === 0)?.settler ?? null;
   const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
-  const rows = createSettleRows({ ledger, railOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
+  const rows = createSettleRows({ ledger, settlerOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
   return createLocalSettling({
     ledger,
     rows,
-    settlers: Object.fromEntries(rails.map(({ rail, settling }) => [rail.info.name, settling.settler])),
+    settlers: Object.fromEntries(rails.map(({ rail, settler }) => [rail.info.name, settler])),
     probes: watch.latest,
     detail: () => all.map((part) => part.detail?.() ?? null).find((detail) => detail !== null) ?? null,
     takeOver,
@@ -262,29 +262,29 @@ function openLocalSettling(
     /** The relayer stops last, because a rail may still send something: channels send their last claims. */
     stopSettlers: async () => {
       await books?.stop();
-      await Promise.all(rails.map(({ settling }) => settling.settler.stop()));
-      await Promise.all(relayer.opened().map(({ settler }) => settler.stop()));
+      await Promise.all(rails.map(({ settler }) => settler.stop()));
+      await Promise.all(relayer.opened().map(({ stop }) => stop()));
     },
   });
 }
 
 /** Our relayer, opened for the first rail that asks. A rail that a remote service settles does not ask. */
 function createSharedRelayer(parts: SettlingParts, noteBroadcast: SettlerContext['noteBroadcast']) {
-  let relaying: Relaying | null = null;
-  const byRail = new Map<string, Relaying>();
+  let relayer: OpenRelayer | null = null;
+  const byRail = new Map<string, Relayer>();
   const incomeToday = createIncome(parts, (rail) => byRail.has(rail));
 
   return {
-    open: (rail: string): Relaying => {
+    open: (rail: string): Relayer => {
       const { wallet } = parts;
       if (!wallet) throw new Error('RELAYER_PRIVATE_KEY is missing');
-      relaying ??= createRelaying({ ...parts, wallet, incomeToday, noteBroadcast });
+      relayer ??= openRelayer({ ...parts, wallet, incomeToday, noteBroadcast });
       parts.metrics?.watchRail(rail);
-      const own = byRail.get(rail) ?? relayingFor(rail, relaying);
+      const own = byRail.get(rail) ?? relayerFor(rail, relayer);
       byRail.set(rail, own);
       return own;
     },
-    opened: (): Relaying[] => (relaying ? [relaying] : []),
+    opened: (): OpenRelayer[] => (relayer ? [relayer] : []),
   };
 }
 
@@ -301,27 +301,27 @@ function createIncome(
   return async () => (await sums()).find(({ rail }) => rail === 'relayed')?.amount ?? 0n;
 }
 
-/** What the rail sends bears its name. A rail that stops does not stop the relayer, because other rails use it. */
-function relayingFor(rail: string, relaying: Relaying): Relaying {
-  const { settler, operate } = relaying;
+/** What the rail sends bears its name. Without `load`, `refresh`, `detail` and `stop`: the relayer has them once. */
+function relayerFor(rail: string, { settle, operate, ...relayer }: OpenRelayer): Relayer {
+  const { unavailable, cannotSend, refuses, refused, refusesCode } = relayer;
   return {
-    ...relaying,
-    settler: {
-      ...settler,
-      settle: (intents) => settler.settle(intents.map((intent) => ({ ...intent, rail }))),
-      stop: async () => {},
-    },
+    unavailable,
+    cannotSend,
+    refuses,
+    refused,
+    refusesCode,
+    settle: (intents) => settle(intents.map((intent) => ({ ...intent, rail }))),
     operate: (operation) => operate({ ...operation, rail }),
   };
 }
 
 /** Probes each remote service. Never rejects. The relayer is none: it watches its own balance. */
 async function probeAll(
-  rails: readonly { rail: UsdcRail; settling: RailSettling }[],
+  rails: readonly { rail: UsdcRail; settler: Settler }[],
   config: RailsConfig,
 ): Promise<RailProbes> {
-  const asked = rails.flatMap(({ rail, settling }) => {
-    const [service, probe] = [rail.info.service(config), settling.probe?.()];
+  const asked = rails.flatMap(({ rail, settler }) => {
+    const [service, probe] = [rail.info.service(config), settler.probe?.()];
     return service && probe ? [probe.then((found) => [service.name, found] as const)] : [];
   });
   return Object.fromEntries(await Promise.all(asked));

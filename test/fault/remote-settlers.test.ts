@@ -84,10 +84,8 @@ describe('a facilitator', () => {
   beforeAll(async () => {
     facilitator = await startLocalFacilitator(network, 'secret-token');
     const evidence = createEvidence(chain, network.usdc);
-    sales = openSales(caip2(), network.usdc, (noteBroadcast) => ({
-      evidence,
-      ownOnly: false,
-      settler: createRemoteSettler({
+    sales = openSales(caip2(), network.usdc, (noteBroadcast) =>
+      createRemoteSettler({
         isUsed: null,
         hasCode: null,
         usedBefore: null,
@@ -113,7 +111,7 @@ describe('a facilitator', () => {
         stallMs: WAIT_MS,
         log,
       }),
-    }));
+    );
   });
   afterAll(async () => {
     await sales.close();
@@ -238,10 +236,8 @@ describe('the Gateway', () => {
     const client = createGatewayClient({ upstream, url: gateway.url, token: null, network: caip2() });
     const evidence = createGatewayEvidence(client, caip2(), clock);
     const terms = { network: caip2(), usdc: network.usdc, extra: gatewayExtra(WALLET), publicOrigin: 'http://a.test' };
-    sales = openSales(caip2(), WALLET, (noteBroadcast) => ({
-      evidence,
-      ownOnly: true,
-      settler: createRemoteSettler({
+    sales = openSales(caip2(), WALLET, (noteBroadcast) =>
+      createRemoteSettler({
         isUsed: null,
         hasCode: null,
         client,
@@ -256,7 +252,7 @@ describe('the Gateway', () => {
         watchMs: WAIT_MS,
         stallMs: WAIT_MS,
       }),
-    }));
+    );
     // A third party's transfer, which must not count as ours.
     gateway.deposit(thirdParty.address, 1000n);
     await sales.sell(sign(thirdParty.privateKey, 1000n));

@@ -36,7 +36,7 @@ function channelsAlone() {
   function open(...given: Parameters<typeof openChannels>): OpenChannels {
     const opened = openChannels(...given);
     channels = opened;
-    return { ...opened, openSettling: (context) => ({ ...opened.openSettling(context), refresh: async () => {} }) };
+    return { ...opened, openSettler: (context) => ({ ...opened.openSettler(context), refresh: async () => {} }) };
   }
 
   return {

@@ -3,7 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
-import type { MinedTransaction, OperationOutcome, Relaying } from '../settler.ts';
+import type { MinedTransaction, OperationOutcome, Relayer } from '../settler.ts';
 import type { ClaimRow } from './calldata.ts';
 
 // When charges are claimed, and what follows while they are not: the risk that is bounded, the alarm that logs errors
@@ -172,7 +172,7 @@ export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAl
 
   return {
     /** The relayer, whose operations are watched during a round. */
-    watching: ({ operate }: Pick<Relaying, 'operate'>): Pick<Relaying, 'operate'> => ({
+    watching: ({ operate }: Pick<Relayer, 'operate'>): Pick<Relayer, 'operate'> => ({
       operate: async (operation): Promise<OperationOutcome> => {
         const outcome = await operate(operation);
         if (outcome.kind !== 'done') hasFailed = true;

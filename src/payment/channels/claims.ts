@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { signRecoverable } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelOperation, ChannelStore, OperationEnd } from '../../store/ports/channels.ts';
-import type { MinedTransaction, Operation, OperationDone, Relaying } from '../settler.ts';
+import type { MinedTransaction, Operation, OperationDone, Relayer } from '../settler.ts';
 import { receiptOf } from '../usdc/evidence.ts';
 import { isRevert } from '../usdc/payer-reads.ts';
 import {
@@ -380,7 +380,7 @@ const RECORDED = 'its rows are recorded by a transaction that the logs do not sh
 
 interface ClaimOperationsOptions {
   readonly store: Pick<ChannelStore, 'noteBroadcast' | 'end' | 'openOperations' | 'findDone'>;
-  readonly relayer: Pick<Relaying, 'operate'>;
+  readonly relayer: Pick<Relayer, 'operate'>;
   readonly reader: Pick<ChannelReader, 'read'>;
   readonly chain: Pick<ChainClient, 'batch'>;
   readonly scheme: Pick<Scheme, 'channelId'>;

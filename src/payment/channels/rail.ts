@@ -19,7 +19,7 @@ import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
-import type { Authorization, RailProbe, RailSettling, SettlerContext } from '../settler.ts';
+import type { Authorization, RailProbe, Settler, SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import { checkAccepted, neededValidity, receiveDigest } from '../usdc/authorization.ts';
 import { createTransferBooks } from '../usdc/books.ts';
@@ -311,18 +311,18 @@ export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChan
   const network = config.network.caip2;
   const sender = needs.wallet?.address ?? config.seller;
   /** Null where another process settles, which looks for new refunds by itself. */
-  let here: ReturnType<typeof openChannelSettling> | null = null;
+  let here: ReturnType<typeof openChannelsSettler> | null = null;
   return {
     info: channelsInfo,
     recognises: (accepted) => accepted.scheme === SCHEME,
     contract: SETTLEMENT_BYTES,
     sell: openSale(needs, status, { channels, scheme, terms, onBegun: () => here?.wake() }),
-    openSettling: (context) => {
-      here = openChannelSettling(
+    openSettler: (context) => {
+      here = openChannelsSettler(
         { ...needs, store: needs.channels, channels, scheme, terms, probe, network, sender, waitMs: LAST_CLAIMS_MS },
         context,
       );
-      return here.rail;
+      return here.settler;
     },
     claimAll: async (signal) => {
       if (!here) throw new Error('this process does not settle');
@@ -397,7 +397,7 @@ function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds,
 /** Milliseconds between two looks for open refunds: another process may have stored one. */
 const REFUNDS_MS = 1000;
 
-interface ChannelSettlingOptions {
+interface ChannelsSettlerOptions {
   readonly store: ChannelStore;
   readonly chain: ChainClient;
   readonly evidence: Evidence;
@@ -417,9 +417,9 @@ interface ChannelSettlingOptions {
   };
 }
 
-export function openChannelSettling(options: ChannelSettlingOptions, context: SettlerContext) {
+export function openChannelsSettler(options: ChannelsSettlerOptions, context: SettlerContext) {
   const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
-  const relayer = context.relaying(channelsInfo.name);
+  const relayer = context.relayer(channelsInfo.name);
   const stopping = new AbortController();
   const reader = createChannelReader(chain);
   const { receiver, token } = terms;
@@ -435,19 +435,16 @@ export function openChannelSettling(options: ChannelSettlingOptions, context: Se
   const prune = createChannelPruning(store, clock);
   const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds: channels.withdrawDelaySeconds });
 
-  const { unavailable, cannotSend = unavailable } = relayer.settler;
-  const rail: RailSettling = {
-    settler: {
-      ...relayer.settler,
-      unavailable: () => unavailable() ?? alarm.why(),
-      cannotSend: () => cannotSend() ?? alarm.why(),
-      /** An instance of several sends no last claims: it gives its lease up first, and the next leader claims. */
-      stop: async () => {
-        stopping.abort();
-        if (context.fencingToken === undefined) await claimLast(claims, options);
-      },
+  const settler: Settler = {
+    ...relayer,
+    unavailable: () => relayer.unavailable() ?? alarm.why(),
+    cannotSend: () => relayer.cannotSend() ?? alarm.why(),
+    /** An instance of several sends no last claims: it gives its lease up first, and the next leader claims. */
+    stop: async () => {
+      stopping.abort();
+      if (context.fencingToken === undefined) await claimLast(claims, options);
     },
-    evidence,
+    lookup: evidence.lookup,
     ownOnly: false,
     books: openChannelBooks(options),
     probe: async () => {
@@ -465,7 +462,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, context: Se
     },
   };
   return {
-    rail,
+    settler,
     wake: () => void refunds.run().catch(() => {}),
     claimAll: async (signal: AbortSignal) => {
       const { ok, detail } = await probe();
@@ -476,7 +473,7 @@ export function openChannelSettling(options: ChannelSettlingOptions, context: Se
 }
 
 /** Deposits are compared as transfers that the contract passed on, claims with what the contract recorded. */
-function openChannelBooks({ chain, evidence, store, network, terms: { receiver, token } }: ChannelSettlingOptions) {
+function openChannelBooks({ chain, evidence, store, network, terms: { receiver, token } }: ChannelsSettlerOptions) {
   return {
     ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
     ...createChannelBooks({ chain, store, network, receiver, token }),
@@ -485,7 +482,7 @@ function openChannelBooks({ chain, evidence, store, network, terms: { receiver, 
 
 async function lookForRefunds(
   refunds: ReturnType<typeof createRefundOperations>,
-  { clock, log }: Pick<ChannelSettlingOptions, 'clock' | 'log'>,
+  { clock, log }: Pick<ChannelsSettlerOptions, 'clock' | 'log'>,
   stopping: AbortSignal,
 ): Promise<void> {
   while (!stopping.aborted) {
@@ -497,7 +494,7 @@ async function lookForRefunds(
 /** Claims what is open before a stop, as far as that is done in time. */
 async function claimLast(
   claims: ReturnType<typeof createClaims>,
-  { waitMs, clock, log }: Pick<ChannelSettlingOptions, 'waitMs' | 'clock' | 'log'>,
+  { waitMs, clock, log }: Pick<ChannelsSettlerOptions, 'waitMs' | 'clock' | 'log'>,
 ): Promise<void> {
   const late = new AbortController();
   const claimed = claims

@@ -10,7 +10,7 @@ import type {
   OperationDone,
   OperationFailed,
   OperationOutcome,
-  Relaying,
+  Relayer,
 } from '../settler.ts';
 import { receiptOf } from '../usdc/evidence.ts';
 import {
@@ -42,7 +42,7 @@ const behind = () => new UpstreamFailed('chain', 'the node is behind what is kno
 interface RefundSendingOptions extends RefundEvidenceOptions {
   readonly store: RefundEvidenceOptions['store'] & Pick<ChannelStore, 'get' | 'note' | 'noteBroadcast'>;
   readonly chain: RefundEvidenceOptions['chain'] & Pick<ChainClient, 'each' | 'agreed'>;
-  readonly relayer: Pick<Relaying, 'operate'>;
+  readonly relayer: Pick<Relayer, 'operate'>;
   readonly receiver: Uint8Array;
   readonly token: Uint8Array;
   readonly sender: `0x${string}`;

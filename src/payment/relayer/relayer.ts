@@ -5,7 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { allTried } from '../../lib/tasks.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
-import type { Intent, Operation, OperationOutcome, Outcome, Relaying, Settler } from '../settler.ts';
+import type { Intent, Operation, OperationOutcome, Outcome, Relayer, Settler } from '../settler.ts';
 import type { ChainCheck } from '../usdc/checks.ts';
 import type { Evidence } from '../usdc/evidence.ts';
 import { bannedPayers, isBanned } from '../usdc/payer-reads.ts';
@@ -45,13 +45,14 @@ export interface RelayerOptions {
   log: { warn(detail: object, message: string): void };
 }
 
-export interface Relayer extends Settler, Pick<Relaying, 'operate'> {
+/** Without heads, gas watch and gas budget. */
+export interface BareRelayer extends Omit<Relayer, 'cannotSend' | 'refusesCode'>, Pick<Settler, 'stop'> {
   /** The expected cost of the open settlements and operations, in wei. */
   expectedWei(): bigint;
 }
 
 /** Sends waiting jobs in as few transactions as the gas allows. Reads outcomes in the logs of mined transactions. */
-export function createRelayer(options: RelayerOptions): Relayer {
+export function createRelayer(options: RelayerOptions): BareRelayer {
   const { chain, wallet, clock, stallMs } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -87,7 +88,7 @@ export function createRelayer(options: RelayerOptions): Relayer {
   };
 }
 
-interface RelayingOptions {
+interface OpenRelayerOptions {
   config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
   token: TokenWatch;
   chain: ChainClient;
@@ -106,8 +107,10 @@ interface RelayingOptions {
   };
 }
 
-/** Opens the relayer with its heads, gas watch and gas budget. Its settler may be stopped more than once. */
-export function createRelaying(options: RelayingOptions): Relaying {
+export interface OpenRelayer extends Relayer, Required<Pick<Settler, 'load' | 'refresh' | 'detail' | 'stop'>> {}
+
+/** Opens the relayer with its heads, gas watch and gas budget. It may be stopped more than once. */
+export function openRelayer(options: OpenRelayerOptions): OpenRelayer {
   const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
   const gas = createGasWatch({ chain, relayer: wallet.address, onReading: metrics?.read, log });
   const { dailyGas: daily, dailyFailuresWei } = config.relayer;
@@ -142,7 +145,7 @@ export function createRelaying(options: RelayingOptions): Relaying {
     await relayer.stop();
     heads.close();
   };
-  const settler = {
+  return {
     ...relayer,
     unavailable: () => cannotSend() ?? budget.refusal(relayer.expectedWei()),
     cannotSend,
@@ -151,9 +154,10 @@ export function createRelaying(options: RelayingOptions): Relaying {
       stopped ??= stop();
       return stopped;
     },
+    load: budget.load,
+    refresh: () => allTried([gas.refresh(relayer.expectedWei()), budget.refresh(relayer.expectedWei())]),
+    detail: gas.detail,
   };
-  const refresh = () => allTried([gas.refresh(relayer.expectedWei()), budget.refresh(relayer.expectedWei())]);
-  return { settler, operate: relayer.operate, load: budget.load, refresh, detail: gas.detail };
 }
 
 interface DriverOptions {

@@ -11,7 +11,7 @@ import type { RailInfo, SignedScheme, UsdcRail } from '../rail.ts';
 import { plainReceipt } from '../receipt.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
 import { type SaleContext, sellSigned } from '../sale.ts';
-import { type Authorization, NONCE_USED, type RailSettling, type SettlerContext } from '../settler.ts';
+import { type Authorization, NONCE_USED, type Settler, type SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
   authorizationDigest,
@@ -27,7 +27,7 @@ import { type ChainCheck, type ContractBudget, createAuthorizationChecks, create
 import type { Evidence } from './evidence.ts';
 import { createHttpFacilitator, type FacilitatorClient, probeSupported, REMOTE_BOUNDS } from './facilitator.ts';
 import { createCircleFacilitator, createSellerProof } from './facilitator-auth.ts';
-import { createServiceSettling } from './facilitator-settler.ts';
+import { createServiceSettler } from './facilitator-settler.ts';
 import { domainSeparator, GATEWAY_DOMAIN, USDC_DOMAIN } from './token.ts';
 import type { TokenWatch } from './token-watch.ts';
 
@@ -94,7 +94,7 @@ export function openExact(needs: ExactNeeds, status: RailStatus): UsdcRail {
     // This rail checks every payment that no other rail recognises.
     recognises: () => true,
     sell: (call, credential) => sellSigned(needs.sales, scheme, call, credential),
-    openSettling: (context) => ({
+    openSettler: (context) => ({
       ...(remote ? openFacilitated(remote, needs, context) : openRelayed(needs.evidence, context)),
       books,
     }),
@@ -131,8 +131,9 @@ function openScheme(needs: ExactNeeds, status: RailStatus): SignedScheme {
 }
 
 /** Throws when no relayer is configured. */
-function openRelayed(evidence: Pick<Evidence, 'lookup'>, { relaying }: SettlerContext): RailSettling {
-  return { settler: relaying(exactInfo.name).settler, evidence, ownOnly: false };
+function openRelayed({ lookup }: Pick<Evidence, 'lookup'>, { relayer }: SettlerContext): Settler {
+  // Other rails use the relayer too, so this one does not stop it.
+  return { ...relayer(exactInfo.name), lookup, ownOnly: false, stop: async () => {} };
 }
 
 interface FacilitatedNeeds {
@@ -153,14 +154,14 @@ function openFacilitated(
   remote: RemoteFacilitatorConfig,
   needs: FacilitatedNeeds,
   { noteBroadcast }: SettlerContext,
-): RailSettling {
+): Settler {
   const { config, evidence, check, token, clock, log } = needs;
   const client = openFacilitator(remote, needs);
   const isUsed = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).used;
   const hasCode = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).hasCode;
-  const settling = createServiceSettling({
+  const settler = createServiceSettler({
     client,
     evidence,
     isUsed,
@@ -173,10 +174,9 @@ function openFacilitated(
     clock,
     log,
   });
-  const { settler } = settling;
   return {
-    ...settling,
-    settler: { ...settler, unavailable: () => settler.unavailable() ?? token.refusal() },
+    ...settler,
+    unavailable: () => settler.unavailable() ?? token.refusal(),
     // The Gateway's kind has the same scheme and network, but this rail does not sell for it.
     probe: () => probeSupported(client, config.network.caip2, (extra) => extra?.name !== GATEWAY_DOMAIN.name),
   };

@@ -13,7 +13,6 @@ import {
   REVERTED,
   type Settler,
   type SettlerContext,
-  type SettlingRail,
 } from '../settler.ts';
 import type { Evidence } from './evidence.ts';
 import { type FacilitatorClient, type RequestTerms, type SettleReply, settleRequest } from './facilitator.ts';
@@ -108,7 +107,12 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
 
   const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? BANNED : null);
   const queue = createRemoteQueue({ attempt, refuses, clock, stallMs, log });
-  return { ...queue, refused: () => bans.all().map((payer) => [payer, BANNED]) };
+  return {
+    ...queue,
+    refused: () => bans.all().map((payer) => [payer, BANNED]),
+    lookup: options.evidence.lookup,
+    ownOnly: usedBefore !== null,
+  };
 }
 
 /** A payment that was handed over before waits for the requests of new ones. */
@@ -193,8 +197,10 @@ const REST_MS = 5000;
 const FIRST_AGAIN_MS = 1000;
 const LONGEST_AGAIN_MS = 300_000;
 
+type RemoteQueue = Pick<Settler, 'settle' | 'unavailable' | 'refuses' | 'stop'>;
+
 /** Stops sales for REST_MS after UNHEARD_LIMIT unheard payments, or while one waits `stallMs`. Plain accounts count. */
-export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): Settler {
+export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): RemoteQueue {
   const fresh = createLimiter({ running: RUNNING, waiting: WAITING });
   const again = createLimiter({ running: RETRIES_RUNNING, waiting: WAITING });
   const stopping = new AbortController();
@@ -279,7 +285,7 @@ export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: Rem
   };
 }
 
-interface ServiceSettlingOptions
+interface ServiceSettlerOptions
   extends Pick<SettlerContext, 'noteBroadcast'>,
     Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'hasCode' | 'usedBefore' | 'clock' | 'log'> {
   extra: Record<string, unknown>;
@@ -287,18 +293,14 @@ interface ServiceSettlingOptions
   token: Pick<TokenWatch, 'check'>;
 }
 
-export function createServiceSettling({ extra, config, token, ...settler }: ServiceSettlingOptions): SettlingRail {
+export function createServiceSettler({ extra, config, token, ...settler }: ServiceSettlerOptions): Settler {
   const { network, publicOrigin, receiptPollMs, settleWaitMs } = config;
-  return {
-    evidence: settler.evidence,
-    ownOnly: settler.usedBefore !== null,
-    settler: createRemoteSettler({
-      ...settler,
-      terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
-      onUnsettled: () => void token.check(),
-      pollMs: receiptPollMs,
-      watchMs: settleWaitMs,
-      stallMs: settleWaitMs,
-    }),
-  };
+  return createRemoteSettler({
+    ...settler,
+    terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
+    onUnsettled: () => void token.check(),
+    pollMs: receiptPollMs,
+    watchMs: settleWaitMs,
+    stallMs: settleWaitMs,
+  });
 }

@@ -13,7 +13,7 @@ import type { RailInfo, SignedScheme, UsdcRail, Verified } from '../rail.ts';
 import { plainReceipt } from '../receipt.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import { type SaleContext, sellSigned } from '../sale.ts';
-import { ALREADY_USED, type Authorization, type Intent, type RailSettling, type SettlerContext } from '../settler.ts';
+import { ALREADY_USED, type Authorization, type Intent, type Settler, type SettlerContext } from '../settler.ts';
 import type { RailStatus } from '../settling.ts';
 import {
   authorizationDigest,
@@ -24,7 +24,7 @@ import {
   type ServingTimes,
 } from './authorization.ts';
 import { probeSupported, REMOTE_BOUNDS, type SupportedKind, settleRequest } from './facilitator.ts';
-import { createServiceSettling } from './facilitator-settler.ts';
+import { createServiceSettler } from './facilitator-settler.ts';
 import {
   createGatewayBatches,
   createGatewayBooks,
@@ -65,20 +65,20 @@ export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): UsdcRa
     contract: scheme.contract,
     recognises: isGatewayAccepted,
     sell: (call, credential) => sellSigned(needs.sales, scheme, call, credential),
-    openSettling: (context) => openSettling(gateway, needs, context),
+    openSettler: (context) => openSettler(gateway, needs, context),
   };
 }
 
-function openSettling(
+function openSettler(
   { client, evidence, extra, wallet }: OpenGateway,
   { config, chain, ledger, token, transfers: store, clock, log }: GatewayNeeds,
   { noteBroadcast }: SettlerContext,
-): RailSettling {
+): Settler {
   const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
     (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
   const batches = createGatewayBatches({ client, store, clock, log });
   return {
-    ...createServiceSettling({
+    ...createServiceSettler({
       client,
       evidence,
       isUsed: null,

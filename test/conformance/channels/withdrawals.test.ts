@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';
-import { openChannelSettling } from '../../../src/payment/channels/rail.ts';
+import { openChannelsSettler } from '../../../src/payment/channels/rail.ts';
 import { createWithdrawalWatch } from '../../../src/payment/channels/withdrawals.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 import type { Channel } from '../../../src/store/ports/channels.ts';
@@ -56,10 +56,10 @@ const chain = (): OpenChainClient => ({
 const ahead = (ms: number) => ({ ...systemClock, nowMs: () => systemClock.nowMs() + ms });
 
 /** The channels' settlement as the service opens it. Claims wait for a whole USDC or an hour. */
-function openSettling() {
+function openSettler() {
   const { store, channels, relayer, wallet } = bed;
   const { receiver, token, authorizer } = channels;
-  const { rail } = openChannelSettling(
+  const { settler } = openChannelsSettler(
     {
       store,
       chain: chain(),
@@ -83,17 +83,11 @@ function openSettling() {
     },
     {
       noteBroadcast: async () => new Set(),
-      relaying: () => ({
-        settler: { ...relayer, unavailable: () => null },
-        operate: relayer.operate,
-        load: async () => {},
-        refresh: async () => {},
-        detail: () => null,
-      }),
+      relayer: () => ({ ...relayer, unavailable: () => null, cannotSend: () => null, refusesCode: () => null }),
     },
   );
-  if (!rail.refresh) throw new Error('the rail has no rounds');
-  return { refresh: rail.refresh };
+  if (!settler.refresh) throw new Error('the rail has no rounds');
+  return { refresh: settler.refresh };
 }
 
 function openWatch(clock = systemClock) {
@@ -124,7 +118,7 @@ const refuseLogs = (method: string) => {
 
 describe('a round of the service', () => {
   test('claims what a withdrawal could take, in the round that sees the withdrawal', async () => {
-    const settling = openSettling();
+    const settling = openSettler();
     await settling.refresh();
     const channel = await withdrawing(DEPOSIT);
     await settling.refresh();
@@ -137,12 +131,12 @@ describe('a round of the service', () => {
     if (!channel) throw new Error('no channel');
     await bed.charge(channel, 1_000_000n);
     fault = refuseLogs;
-    await expect(openSettling().refresh()).rejects.toThrow('query returned more than 10000 results');
+    await expect(openSettler().refresh()).rejects.toThrow('query returned more than 10000 results');
     await until('the charges are claimed', async () => (await bed.recorded(channel)) === 1_000_000n);
   });
 
   test('ends while a claim waits for its block, so that the next rounds watch and probe meanwhile', async () => {
-    const settling = openSettling();
+    const settling = openSettler();
     const [channel] = await bed.funded(1);
     if (!channel) throw new Error('no channel');
     await bed.charge(channel, 1_000_000n);

@@ -181,7 +181,7 @@ async function openSeller(world: World) {
     },
     statusOf(script),
   );
-  rail.openSettling({ noteBroadcast: async () => new Set(), relaying: () => relayerOf(script, bed) });
+  rail.openSettler({ noteBroadcast: async () => new Set(), relayer: () => relayerOf(script, bed) });
 
   /** Sells a call for a message. */
   async function sell(call: Call, credential: Credential) {

@@ -1,6 +1,6 @@
 import type { Ledger } from '../../../src/payment/ledger.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { EXPIRED, type Found, NONCE_USED, REVERTED, type Relaying } from '../../../src/payment/settler.ts';
+import { EXPIRED, type Found, NONCE_USED, REVERTED, type Relayer } from '../../../src/payment/settler.ts';
 import type { RailStatus } from '../../../src/payment/settling.ts';
 import type { ChainCheck } from '../../../src/payment/usdc/checks.ts';
 import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
@@ -94,13 +94,15 @@ export function settlementOf(script: Script, bed: Bed, ledger: Ledger) {
 }
 
 /** Carries refunds out at the contract's stand-in, unless the script says otherwise. */
-export function relayerOf(script: Script, bed: Bed): Relaying {
-  const nothing = async () => {};
+export function relayerOf(script: Script, bed: Bed): Relayer {
+  const nothing = () => null;
   return {
-    settler: { settle: () => [], unavailable: () => null, stop: nothing },
-    load: nothing,
-    refresh: nothing,
-    detail: () => null,
+    settle: () => [],
+    unavailable: nothing,
+    cannotSend: nothing,
+    refuses: nothing,
+    refused: () => [],
+    refusesCode: nothing,
     operate: async (operation) => {
       if (script.refund === 'paid') return bed.contract.operate(operation);
       // A refund that fails may have been sent.

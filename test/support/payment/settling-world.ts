@@ -10,8 +10,8 @@ import {
   NONCE_USED,
   type Outcome,
   type RailProbe,
-  type RailSettling,
   type RefusedPayer,
+  type Settler,
   type SettlerContext,
 } from '../../../src/payment/settler.ts';
 import { createMaintenance, type Leader, type LeaderReport } from '../../../src/payment/settling.ts';
@@ -75,7 +75,7 @@ interface Settlers {
   readonly lookups: { id: string; rank: LookupRank; fromBlock: number }[];
   /** What they did beside the rows, with the number of the lease. */
   readonly done: string[];
-  open(rail: Rail, context: SettlerContext): RailSettling;
+  open(rail: Rail, context: SettlerContext): Settler;
 }
 
 /** The settlers of a process. They read the row of an authorization in `ledger`. */
@@ -92,7 +92,9 @@ function scriptedSettlers(ledger: Ledger, ownOnly: boolean): Settlers {
     return found;
   }
 
-  const least = {
+  const least: Settler = {
+    lookup,
+    ownOnly,
     settle: (intents: readonly Intent[]) => {
       given.push(...intents);
       return intents.map(async () => {
@@ -104,27 +106,28 @@ function scriptedSettlers(ledger: Ledger, ownOnly: boolean): Settlers {
     stop: async () => {},
   };
 
-  function open(rail: Rail, { fencingToken }: SettlerContext): RailSettling {
-    if (rail === 'usdc-gateway') return { settler: least, evidence: { lookup }, ownOnly };
+  function open(rail: Rail, { fencingToken }: SettlerContext): Settler {
+    if (rail === 'usdc-gateway') return least;
     const noted = (what: 'loads' | 'refreshes' | 'stops') => async () => {
       done.push(fencingToken === undefined ? what : `${what} ${fencingToken}`);
       await script[what];
     };
-    const settler = {
+    return {
       ...least,
       unavailable: () => script.unavailable ?? script.spent,
       cannotSend: () => script.unavailable,
       refuses: (payer: Uint8Array) => script.refused.find(([hex]) => hex === hexOf(payer))?.[1] ?? null,
       refused: () => script.refused,
       refusesCode: () => script.codeRefused,
+      load: noted('loads'),
+      refresh: noted('refreshes'),
+      detail: () => script.detail,
+      probe: async () => {
+        done.push('probes');
+        return script.probe;
+      },
       stop: noted('stops'),
     };
-    const probe = async () => {
-      done.push('probes');
-      return script.probe;
-    };
-    const maintained = { load: noted('loads'), refresh: noted('refreshes'), detail: () => script.detail, probe };
-    return { settler, evidence: { lookup }, ownOnly, ...maintained };
   }
 
   return { script, given, lookups, done, open };
@@ -293,11 +296,11 @@ const hexOf = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('h
 /** Lets all work go on that waits for no time. */
 const settled = (): Promise<void> => new Promise((next) => setImmediate(next));
 
-function railOf(name: Rail, openSettling: UsdcRail['openSettling']): UsdcRail {
+function railOf(name: Rail, openSettler: UsdcRail['openSettler']): UsdcRail {
   const service = () => ({ name: name === 'usdc-exact' ? 'facilitator' : 'gateway', isVital: true });
   const info = { name, isOn: () => true, contract: () => null, entry: <T>(plain: T) => plain, service };
   const sell = () => Promise.reject(new Error('nothing is sold here'));
-  return { info, contract: CONTRACTS[name], recognises: () => true, sell, openSettling };
+  return { info, contract: CONTRACTS[name], recognises: () => true, sell, openSettler };
 }
 
 function intentOf({ id, payer: from, payTo: to, amount: value, signature, checkedBlock, ...row }: Payment): Intent {

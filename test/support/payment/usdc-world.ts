@@ -115,7 +115,7 @@ function openSale(
     asked.push('settle');
     return intents.map(relay);
   };
-  const rows = createSettleRows({ ledger, railOf: () => settling, waitMs, clock, log: silent });
+  const rows = createSettleRows({ ledger, settlerOf: () => settler, waitMs, clock, log: silent });
   const rail = open(
     createSales({
       ledger,
@@ -128,15 +128,15 @@ function openSale(
     }),
   );
   const { contract } = rail;
-  const settling = rail.openSettling({
+  const settler = rail.openSettler({
     noteBroadcast: ledger.noteBroadcast,
-    relaying: () => ({ settler: { settle, unavailable: () => null, stop: async () => {} } }) as never,
+    relayer: () => ({ settle, unavailable: () => null }) as never,
   });
-  onTestFinished(() => settling.settler.stop());
+  onTestFinished(() => settler.stop());
 
   return {
     stores,
-    settling,
+    settler,
     clock,
     says,
     /** In order: what the chain or the Gateway was asked, `reserve` of the store, `run` of the endpoint, `settle`. */

@@ -11,8 +11,8 @@ import {
   type Found,
   type Intent,
   type Outcome,
-  type RailSettling,
   REVERTED,
+  type Settler,
   type SettlerContext,
 } from '../../../src/payment/settler.ts';
 import type { RailStatus } from '../../../src/payment/settling.ts';
@@ -103,14 +103,12 @@ export function createToyRail(bankUrl: string): RailModule {
     },
     receipt: plainReceipt,
   });
-  const openSettling = (context: SettlerContext): RailSettling => ({
-    settler: {
-      settle: (intents) => intents.map((intent) => move(intent, context).catch(unknown)),
-      unavailable: () => null,
-      stop: async () => {},
-    },
-    evidence: { lookup: (authorization) => lookup(authorization).catch(unknown) },
+  const openSettler = (context: SettlerContext): Settler => ({
+    settle: (intents) => intents.map((intent) => move(intent, context).catch(unknown)),
+    lookup: (authorization) => lookup(authorization).catch(unknown),
     ownOnly: false,
+    unavailable: () => null,
+    stop: async () => {},
   });
   const recognises = ({ scheme }: Accepted): boolean => scheme === SCHEME;
   return {
@@ -118,7 +116,7 @@ export function createToyRail(bankUrl: string): RailModule {
     open: (kit, status) => {
       const scheme = schemeWith(kit, status);
       const sell = (...sale: [UsdcCall, Credential]) => sellSigned(kit.sales, scheme, ...sale);
-      return { info, contract: CONTRACT, recognises, sell, openSettling };
+      return { info, contract: CONTRACT, recognises, sell, openSettler };
     },
   };
 }

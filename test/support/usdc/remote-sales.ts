@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { createSettleRows } from '../../../src/payment/settle-rows.ts';
-import { type Authorization, paymentKey, type SettlingRail } from '../../../src/payment/settler.ts';
+import { type Authorization, paymentKey, type Settler } from '../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { Payment } from '../../../src/store/ports/payments.ts';
 import { gathered } from '../gathered.ts';
@@ -22,16 +22,15 @@ const silent = { info: () => {}, warn: () => {}, error: () => {} };
 type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Promise<ReadonlySet<string>>;
 
 /** Sales over one rail, with the real ledger on disk and the real settlement, without HTTP. */
-export function openSales(network: string, contract: `0x${string}`, makeRail: (note: NoteBroadcast) => SettlingRail) {
+export function openSales(network: string, contract: `0x${string}`, makeSettler: (note: NoteBroadcast) => Settler) {
   const folder = mkdtempSync(join(tmpdir(), 'percall-remote-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
   const store = storesOf(db).payments;
   const clock = systemClock;
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   const ledger = createLedger({ store, clock, bootId: 'this', ...limits });
-  const rail = makeRail(ledger.noteBroadcast);
-  const { settler } = rail;
-  const rows = createSettleRows({ ledger, railOf: () => rail, clock, waitMs: WAIT_MS, log: silent });
+  const settler = makeSettler(ledger.noteBroadcast);
+  const rows = createSettleRows({ ledger, settlerOf: () => settler, clock, waitMs: WAIT_MS, log: silent });
   // Ids of the sales under way. As in the service, a reconciliation leaves their rows alone: it would release a reservation.
   const selling = new Set<string>();
   const reconcile = () => rows.reconcile(({ id }) => selling.has(id));

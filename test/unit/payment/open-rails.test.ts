@@ -9,10 +9,10 @@ import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../../../src/payment/limits.ts';
 import type { UsdcRail } from '../../../src/payment/rail.ts';
-import { createRelaying } from '../../../src/payment/relayer/relayer.ts';
+import { openRelayer } from '../../../src/payment/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { createSales } from '../../../src/payment/sale.ts';
-import type { Found, Relaying } from '../../../src/payment/settler.ts';
+import type { Found, Relayer } from '../../../src/payment/settler.ts';
 import { type ChainCheck, createContractBudget } from '../../../src/payment/usdc/checks.ts';
 import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
@@ -179,11 +179,11 @@ describe('the rails', () => {
       contracts: createContractBudget(systemClock),
     } satisfies RailKit;
     const rails = openRails(parts, () => WELL);
-    const relaying = (): Relaying => {
+    const relayer = (): Relayer => {
       if (!parts.wallet) throw new Error('this test has no relayer');
-      return createRelaying({ ...parts, wallet: parts.wallet, incomeToday: async () => 0n, noteBroadcast });
+      return openRelayer({ ...parts, wallet: parts.wallet, incomeToday: async () => 0n, noteBroadcast });
     };
-    const [direct, batched] = rails.map((rail) => rail.openSettling({ noteBroadcast, relaying }));
+    const [direct, batched] = rails.map((rail) => rail.openSettler({ noteBroadcast, relayer }));
     if (!direct) throw new Error('no rail');
     const settlings: ReturnType<typeof openSettling>[] = [];
     const settling = () => {
@@ -205,7 +205,7 @@ describe('the rails', () => {
         return fresh.probes();
       },
       close: async () => {
-        await Promise.all([direct.settler.stop(), batched?.settler.stop(), ...settlings.map((one) => one.stop())]);
+        await Promise.all([direct.stop(), batched?.stop(), ...settlings.map((one) => one.stop())]);
         await upstreams.close();
         await store.close();
         rmSync(folder, { recursive: true });
@@ -246,12 +246,12 @@ describe('the rails', () => {
     const { parts, rails, close } = await open({});
     const [plain] = rails;
     if (!plain) throw new Error('no rail');
-    const given: Relaying[] = [];
+    const given: Relayer[] = [];
     const watched: UsdcRail = {
       ...plain,
-      openSettling: (context) => {
-        given.push(context.relaying(plain.info.name));
-        return plain.openSettling(context);
+      openSettler: (context) => {
+        given.push(context.relayer(plain.info.name));
+        return plain.openSettler(context);
       },
     };
     let loads = 0;
@@ -265,9 +265,9 @@ describe('the rails', () => {
     const settling = openSettling({ ...parts, spending, rails: [watched, watched] }, { settledBy: { kind: 'local' } });
     await settling.start(() => {});
     expect([given.length, given[0] === given[1], loads]).toEqual([2, true, 1]);
-    expect(given[0]?.settler.unavailable()).toBeNull();
+    expect(given[0]?.unavailable()).toBeNull();
     await settling.stop();
-    expect(given[0]?.settler.unavailable()).toBe('the service is stopping');
+    expect(given[0]?.unavailable()).toBe('the service is stopping');
     await close();
   });
 
@@ -389,12 +389,12 @@ describe('the rails', () => {
 
   test('sell nothing over a facilitator while the token is paused, and go on selling over the Gateway', async () => {
     const { direct, gateway: batched, close } = await open({ ...facilitated(), ...withGateway() });
-    expect([direct.settler.unavailable(), batched?.settler.unavailable()]).toEqual([null, null]);
+    expect([direct.unavailable(), batched?.unavailable()]).toEqual([null, null]);
     shut = 'the token is paused';
-    expect([direct.settler.unavailable(), batched?.settler.unavailable()]).toEqual([shut, null]);
+    expect([direct.unavailable(), batched?.unavailable()]).toEqual([shut, null]);
     await close();
     // What the queue itself has to say comes first.
-    expect(direct.settler.unavailable()).toMatch(/stopping/);
+    expect(direct.unavailable()).toMatch(/stopping/);
   });
 
   test('separate another ledger’s payments from their own only on the Gateway', async () => {
@@ -409,9 +409,9 @@ describe('the rails', () => {
     const { direct, close } = await open(facilitated());
     const unsent = { transaction: '', network: 'eip155:5042' };
     answer = async () => ({ json: { success: false, errorReason: 'invalid_exact_evm_transaction_failed', ...unsent } });
-    await Promise.all(direct.settler.settle([randomIntent({ hasCode: true })]));
+    await Promise.all(direct.settle([randomIntent({ hasCode: true })]));
     expect(tried).toBe(0);
-    await Promise.all(direct.settler.settle([randomIntent()]));
+    await Promise.all(direct.settle([randomIntent()]));
     expect(tried).toBe(1);
     await close();
   });
@@ -435,7 +435,7 @@ describe('the rails', () => {
     expect(await (await fetch(`${gateway.url}/v1/x402/settle`, post)).json()).toMatchObject({ success: true });
     const settles = () => gateway.asked.filter(({ path }) => path === '/v1/x402/settle').length;
     const before = settles();
-    const outcomes = batched?.settler.settle([randomIntent({ authorization: used })]) ?? [];
+    const outcomes = batched?.settle([randomIntent({ authorization: used })]) ?? [];
     expect(await Promise.all(outcomes)).toEqual([{ kind: 'failed', reason: 'payment_already_used' }]);
     expect(settles()).toBe(before);
     await close();
@@ -449,7 +449,7 @@ describe('the rails', () => {
     });
     await expect(open(trial(newKey().privateKey))).rejects.toThrow(/is not the key of SELLER_ADDRESS/);
     const { direct, close } = await open(trial(seller.privateKey));
-    expect(direct.settler.unavailable()).toBeNull();
+    expect(direct.unavailable()).toBeNull();
     await close();
   });
 });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
-import type { Relayer, RelayerOptions } from '../../../../src/payment/relayer/relayer.ts';
+import type { BareRelayer, RelayerOptions } from '../../../../src/payment/relayer/relayer.ts';
 import { createWallet } from '../../../../src/payment/relayer/transactions.ts';
 import type { Outcome } from '../../../../src/payment/settler.ts';
 import { createChainCheck } from '../../../../src/payment/usdc/checks.ts';
@@ -37,7 +37,7 @@ export interface Journal {
 }
 
 /** Runs a relayer in the world of a seed. Except for the relayer, everything is the same for the same seed. */
-export async function runWorld(seed: string, create: (options: RelayerOptions) => Relayer) {
+export async function runWorld(seed: string, create: (options: RelayerOptions) => BareRelayer) {
   const dice = createDice(seed);
   const scenario = drawScenario(seed, dice);
   const time = createVirtualTime(START_MS);

@@ -207,7 +207,7 @@ describe('a payment that the Gateway did not settle', () => {
 
 describe('a settled payment of the Gateway', () => {
   test('is known by its transfer, and by the batch’s transaction once there is one; a lost one is an alert', async () => {
-    const { sell, pay, row, stores, settling, gateway, clock, alerts } = await openGatewaySale();
+    const { sell, pay, row, stores, settler, gateway, clock, alerts } = await openGatewaySale();
     const payments = [pay(), pay()];
     for (const payment of payments) await sell({}, payment);
     const [first, second] = await Promise.all(payments.map(row));
@@ -217,15 +217,15 @@ describe('a settled payment of the Gateway', () => {
     );
 
     const { batchOf, paymentsIn, due } = stores.transfers;
-    await settling.refresh?.();
+    await settler.refresh?.();
     expect(await batchOf(first?.id ?? '')).toBeNull();
     gateway.giveUp(lost?.id ?? '');
     const hash = gateway.batch();
     // Not looked at again at once.
-    await settling.refresh?.();
+    await settler.refresh?.();
     expect(await batchOf(first?.id ?? '')).toBeNull();
     clock.now += 60_000;
-    await settling.refresh?.();
+    await settler.refresh?.();
     expect(bytesToHex((await batchOf(first?.id ?? '')) ?? new Uint8Array())).toBe(hash);
     expect(await paymentsIn(hexToBytes(hash), 10)).toEqual([first?.id]);
     expect(alerts).toEqual([{ payment: second?.id, transfer: lost?.id }]);
@@ -233,9 +233,9 @@ describe('a settled payment of the Gateway', () => {
   });
 
   test('comes from a service that says what it takes', async () => {
-    const { settling, gateway } = await openGatewaySale();
-    expect(await settling.probe?.()).toEqual({ ok: true });
+    const { settler, gateway } = await openGatewaySale();
+    expect(await settler.probe?.()).toEqual({ ok: true });
     gateway.script('/v1/x402/supported', () => ({ json: { kinds: [] } }));
-    expect(await settling.probe?.()).toMatchObject({ ok: false });
+    expect(await settler.probe?.()).toMatchObject({ ok: false });
   });
 });

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { refundCalldata } from '../../../../../src/payment/channels/calldata.ts';
-import { openChannelSettling } from '../../../../../src/payment/channels/rail.ts';
-import type { RailProbe, Relaying, Settler } from '../../../../../src/payment/settler.ts';
+import { openChannelsSettler } from '../../../../../src/payment/channels/rail.ts';
+import type { RailProbe, Relayer } from '../../../../../src/payment/settler.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
@@ -19,38 +19,32 @@ let channel: UnitChannel;
 let probed: RailProbe;
 let rails: string[];
 let tokens: unknown[];
-/** What was stopped, in order. */
-let stopped: string[];
-let operate: Relaying['operate'];
+let operate: Relayer['operate'];
 let settling: ReturnType<typeof open>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
-  [probed, rails, tokens, stopped] = [{ ok: true }, [], [], []];
+  [probed, rails, tokens] = [{ ok: true }, [], []];
   operate = bed.contract.operate;
   settling = open();
 });
 afterEach(async () => {
   bed.contract.before = () => {};
-  await settling.rail.settler.stop();
+  await settling.settler.stop();
   await bed.close();
 });
 
 /** `fencingToken`: the lease's of an instance of several; null in a process that settles alone. */
 function open(fencingToken: number | null = 7) {
   const { clock, log, chain } = bed;
-  const settler = {
+  const relayer: Relayer = {
     settle: () => [],
     unavailable: () => 'no gas',
     cannotSend: () => 'no chain',
-    stop: async () => void stopped.push('relayer'),
-  } satisfies Settler;
-  const relayer = {
-    settler,
-    operate: (given: Parameters<typeof operate>[0]) => operate(given),
-    load: async () => {},
-    refresh: async () => {},
-    detail: () => null,
+    refuses: () => null,
+    refused: () => [],
+    refusesCode: () => null,
+    operate: (given) => operate(given),
   };
   const store: typeof bed.store = {
     ...bed.store,
@@ -68,7 +62,7 @@ function open(fencingToken: number | null = 7) {
     depositsADay: { payer: 0, client: 0 },
   };
   const evidence = { lookup: async () => ({ kind: 'unknown' }) as const, paidIn: async () => null };
-  return openChannelSettling(
+  return openChannelsSettler(
     {
       store,
       chain: chain as unknown as ChainClient,
@@ -86,7 +80,7 @@ function open(fencingToken: number | null = 7) {
     {
       noteBroadcast: async () => new Set(),
       ...(fencingToken !== null && { fencingToken }),
-      relaying: (rail) => {
+      relayer: (rail) => {
         rails.push(rail);
         return relayer;
       },
@@ -94,12 +88,12 @@ function open(fencingToken: number | null = 7) {
   );
 }
 const claimed = () => bed.contract.of(channel.id).totalClaimed;
-const refresh = () => settling.rail.refresh?.();
+const refresh = () => settling.settler.refresh?.();
 
 test('channels settle through the relayer, by their own name, and take what it says about itself', () => {
   expect(rails).toEqual(['usdc-channels']);
-  expect([settling.rail.settler.unavailable(), settling.rail.settler.cannotSend?.()]).toEqual(['no gas', 'no chain']);
-  expect([settling.rail.ownOnly, settling.rail.settler.settle([])]).toEqual([false, []]);
+  expect([settling.settler.unavailable(), settling.settler.cannotSend?.()]).toEqual(['no gas', 'no chain']);
+  expect([settling.settler.ownOnly, settling.settler.settle([])]).toEqual([false, []]);
 });
 
 describe('a round of maintenance', () => {
@@ -171,7 +165,7 @@ describe('refunds', () => {
   const state = async () => (await bed.store.operation('r'))?.state;
 
   test('that another process has stored are looked for every second, also after a look that failed', async () => {
-    await settling.rail.load?.();
+    await settling.settler.load?.();
     await expect.poll(() => bed.clock.pendingSleeps()).toEqual([1000]);
     await begin();
     bed.contract.before = () => {
@@ -203,9 +197,9 @@ describe('refunds', () => {
   });
 
   test('are not looked for any more after a stop', async () => {
-    await settling.rail.load?.();
+    await settling.settler.load?.();
     await expect.poll(() => bed.clock.pendingSleeps()).toEqual([1000]);
-    await settling.rail.settler.stop();
+    await settling.settler.stop();
     await begin();
     await bed.clock.advance(5000);
     expect([await state(), bed.clock.pendingSleeps()]).toEqual(['open', []]);
@@ -218,15 +212,15 @@ describe('a stop', () => {
     alone = open(null);
   });
 
-  test('of a process that settles alone claims everything, and leaves the relayer to those who share it', async () => {
+  test('of a process that settles alone claims everything', async () => {
     await bed.charge(channel, 1n);
-    await alone.rail.settler.stop();
-    expect([claimed(), stopped, bed.clock.pendingSleeps()]).toEqual([1n, [], []]);
+    await alone.settler.stop();
+    expect([claimed(), bed.clock.pendingSleeps()]).toEqual([1n, []]);
   });
 
   test('of an instance of several claims nothing: it has given its lease up', async () => {
     await bed.charge(channel, 1n);
-    await settling.rail.settler.stop();
+    await settling.settler.stop();
     expect(claimed()).toBe(0n);
   });
 
@@ -235,7 +229,7 @@ describe('a stop', () => {
     bed.contract.before = () => {
       throw new Error('the chain is away');
     };
-    await alone.rail.settler.stop();
+    await alone.settler.stop();
     expect(bed.messages()).toEqual(['warn: the last claims wait for the next start']);
   });
 
@@ -244,7 +238,7 @@ describe('a stop', () => {
     const held = Promise.withResolvers<{ kind: 'unknown' }>();
     operate = () => held.promise;
     let hasEnded = false;
-    const stop = alone.rail.settler.stop().then(() => {
+    const stop = alone.settler.stop().then(() => {
       hasEnded = true;
     });
     await expect.poll(() => bed.clock.pendingSleeps()).toEqual([WAIT_MS]);

@@ -355,10 +355,8 @@ describe('a payment that is handed over', () => {
 
   test('is noted on disk before it is sent, so that a crash loses nothing', async () => {
     const authorization = authorize();
-    const sales = openSales(NETWORK, USDC, (noteBroadcast) => ({
-      evidence,
-      ownOnly: false,
-      settler: createRemoteSettler({
+    const sales = openSales(NETWORK, USDC, (noteBroadcast) =>
+      createRemoteSettler({
         isUsed: null,
         hasCode: null,
         client: client(),
@@ -368,7 +366,7 @@ describe('a payment that is handed over', () => {
         ...plain,
         ...timing,
       }),
-    }));
+    );
     const noted: unknown[] = [];
     answer = async () => {
       noted.push((await sales.row(authorization))?.transaction);

@@ -8,7 +8,7 @@ import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { loadConfig } from '../../../../../src/config.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createRelayerMetrics } from '../../../../../src/payment/relayer/metrics.ts';
-import { createRelaying } from '../../../../../src/payment/relayer/relayer.ts';
+import { openRelayer } from '../../../../../src/payment/relayer/relayer.ts';
 import { createWallet } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
@@ -59,7 +59,7 @@ async function bench({
 } = {}) {
   const node = await startTokenNode();
   const pool = addMempool(node);
-  const folder = mkdtempSync(join(tmpdir(), 'relaying-'));
+  const folder = mkdtempSync(join(tmpdir(), 'open-relayer-'));
   const db = openTestLedger(join(folder, 'ledger.db'));
   const spending = storesOf(db).spending;
   await spending.add(TODAY, spent);
@@ -68,7 +68,7 @@ async function bench({
   const wallet = createWallet(PRIVATE_KEY, 5042);
   const registry = new Registry();
   const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const relaying = createRelaying({
+  const relayer = openRelayer({
     config: loadConfig({ ...ENV, ...env }),
     chain,
     wallet,
@@ -83,17 +83,17 @@ async function bench({
     metrics: hasMetrics ? createRelayerMetrics(registry) : undefined,
   });
   closing.push(
-    () => relaying.settler.stop(),
+    () => relayer.stop(),
     () => chain.close(),
     () => node.server.stop(),
     () => db.close(),
     () => rmSync(folder, { recursive: true, force: true }),
   );
-  await relaying.load?.();
+  await relayer.load?.();
   /** Settles one payment of a plain account, and mines it. */
   async function settleOne() {
     const intent = randomIntent();
-    const [outcome] = relaying.settler.settle([intent]);
+    const [outcome] = relayer.settle([intent]);
     const sent = await pool.arrived(pool.sent.length + 1);
     pool.mine(sent, [intent.authorization]);
     let isOver = false;
@@ -113,7 +113,7 @@ async function bench({
       const { method, params } = body as { method: string; params: [{ from?: string }] };
       return method === 'eth_call' && params[0].from === wallet.address;
     }).length;
-  return { relaying, spending, registry, settleOne, simulations };
+  return { relayer, spending, registry, settleOne, simulations };
 }
 
 describe('our relayer', () => {
@@ -130,11 +130,11 @@ describe('our relayer', () => {
   );
 
   test('sells nothing more once the gas of the day is used up, although its balance was never read', async () => {
-    expect((await bench()).relaying.settler.unavailable()).toBeNull();
-    const { relaying, settleOne } = await bench({ spent: { ...NOTHING_SPENT, wei: WEI_PER_USDC } });
-    expect(relaying.settler.unavailable()).toBe('the day’s gas budget is used up');
+    expect((await bench()).relayer.unavailable()).toBeNull();
+    const { relayer, settleOne } = await bench({ spent: { ...NOTHING_SPENT, wei: WEI_PER_USDC } });
+    expect(relayer.unavailable()).toBe('the day’s gas budget is used up');
     // What is owed already is sent all the same.
-    expect(relaying.settler.cannotSend?.()).toBeNull();
+    expect(relayer.cannotSend?.()).toBeNull();
     await expect(settleOne()).resolves.toMatchObject({ kind: 'settled', paid: 1000n });
   });
 
@@ -146,8 +146,8 @@ describe('our relayer', () => {
       ['', 2_000_001n],
       ['off', 0n],
     ] as const) {
-      const { relaying } = await bench({ spent, income, env: { RELAYER_DAILY_GAS_USDC: limit } });
-      answers.push(relaying.settler.unavailable());
+      const { relayer } = await bench({ spent, income, env: { RELAYER_DAILY_GAS_USDC: limit } });
+      answers.push(relayer.unavailable());
     }
     expect(answers).toEqual(['the day’s gas budget is used up', null, null]);
   });
@@ -155,10 +155,10 @@ describe('our relayer', () => {
   test('sends a lone payment of a plain account without a simulation, until failures have cost enough today', async () => {
     const usual = await bench();
     await usual.settleOne();
-    expect([usual.simulations(), usual.relaying.settler.refusesCode?.()]).toEqual([0, null]);
+    expect([usual.simulations(), usual.relayer.refusesCode?.()]).toEqual([0, null]);
     const careful = await bench({ spent: { ...NOTHING_SPENT, wei: WEI_PER_USDC / 2n, failedWei: WEI_PER_USDC / 2n } });
     await careful.settleOne();
     expect(careful.simulations()).toBe(1);
-    expect(careful.relaying.settler.refusesCode?.()).toBe('the day’s budget for settlements that fail is used up');
+    expect(careful.relayer.refusesCode?.()).toBe('the day’s budget for settlements that fail is used up');
   });
 });
