@@ -3,7 +3,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
-import type { Leader, LeaderLink, LocalSettling, MaintainedSettling, ReportedStatus, Settling } from './settling.ts';
+import type { Leader, LeaderLink, LocalSettling, ReportedStatus, Settling } from './settling.ts';
 
 // Settlement by another process, and by whichever instance leads. This process stores the intent in the ledger and
 // asks; the other settles it and writes down its end. A request and its answer can be lost, so only the row counts.
@@ -21,7 +21,10 @@ interface RemoteSettlingOptions {
 /** Between two reads of the row: a lost notification only costs time. */
 const POLL_MS = 250;
 
-export function createRemoteSettling(options: RemoteSettlingOptions): MaintainedSettling {
+/** Rows of dead processes are the switch's to take over. */
+type RemoteSettling = Omit<Settling, 'takeOver'>;
+
+export function createRemoteSettling(options: RemoteSettlingOptions): RemoteSettling {
   const { ledger, leader, clock, waitMs, onLeft, log } = options;
   const waiting = createWaiting();
   leader.onEnded(waiting.wake);
@@ -64,7 +67,6 @@ export function createRemoteSettling(options: RemoteSettlingOptions): Maintained
     detail: () => null,
     carry: async () => false,
     report: () => null,
-    takeOver: async () => {},
     // Counts the kept replies before the first call is sold.
     start: () => ledger.purge().catch((err: unknown) => log.warn({ err }, 'maintenance failed')),
     refresh: async () => {},
@@ -102,7 +104,7 @@ function createWaiting() {
 }
 
 interface SwitchedSettlingOptions {
-  remote: MaintainedSettling;
+  remote: RemoteSettling;
   openLocal(fencingToken: number): LocalSettling;
   takeOver: Leader['takeOver'];
   join(leader: Leader): Promise<void>;
@@ -113,9 +115,9 @@ interface SwitchedSettlingOptions {
 const SWEEP_MS = 1000;
 
 /** Settles by this instance from `lead` to `stepDown`, by the leader at all other times. */
-export function createSwitchedSettling(options: SwitchedSettlingOptions): MaintainedSettling {
+export function createSwitchedSettling(options: SwitchedSettlingOptions): Settling {
   const { remote, openLocal, takeOver, log } = options;
-  let current = remote;
+  let current: RemoteSettling = remote;
   let stopSweep = async (): Promise<void> => {};
   let ending: Promise<unknown> = Promise.resolve();
 

@@ -20,6 +20,7 @@ export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cann
 /** The last probe of each remote service, by the service's name in `/readyz`. */
 export type RailProbes = Readonly<Record<string, RailProbe>>;
 
+/** Settles what this process sells, with its maintenance: by itself, by another process, or in turn. */
 export interface Settling {
   /** The row after SETTLE_WAIT_MS at most: `unknown` while open, null when gone. Rejects if the ledger is silent. */
   settle(intent: Intent, contract: Uint8Array): Promise<Payment | null>;
@@ -29,6 +30,19 @@ export interface Settling {
   /** Empty where no remote service is used, and before the first answer. */
   probes(): RailProbes;
   detail(): string | null;
+  /** For other processes: settles a stored row, or finds that it cannot be ended now. Never rejects. False elsewhere. */
+  carry(id: string): Promise<boolean>;
+  /** Null when this process does not settle. */
+  report(): LeaderReport | null;
+  /** Takes over rows of dead processes: of `dead` at once, of unlisted ones later. Rejects if the ledger is silent. */
+  takeOver(dead?: readonly string[]): Promise<void>;
+  /** Prepares for the first sale. Calls `maintain` when a round is due before the timer's next one. */
+  start(maintain: () => void): Promise<void>;
+  /** One round of maintenance apart from the rows: gas, the token, remote services. */
+  refresh(): Promise<void>;
+  /** One round over the open rows. `isInUse`: another process stored the row, or a call here works on it. */
+  reconcile(isInUse: (payment: Payment) => boolean): Promise<void>;
+  stop(): Promise<void>;
 }
 
 export interface ReportedStatus {
@@ -56,27 +70,8 @@ export interface LeaderLink {
   onEnded(listener: (id: string) => void): void;
 }
 
-export interface SettlesForOthers {
-  /** Settles a stored row, or finds that it cannot be ended now. Never rejects. False at once in another process. */
-  carry(id: string): Promise<boolean>;
-  /** Null when this process does not settle. */
-  report(): LeaderReport | null;
-  /** Takes over rows of dead processes: of `dead` at once, of unlisted ones later. Rejects if the ledger is silent. */
-  takeOver(dead?: readonly string[]): Promise<void>;
-}
-
-/** A settlement with its maintenance: local, remote or switched (settling-remote.ts). */
-export interface MaintainedSettling extends Settling, SettlesForOthers {
-  /** Prepares for the first sale. Calls `maintain` when a round is due before the timer's next one. */
-  start(maintain: () => void): Promise<void>;
-  /** One round of maintenance apart from the rows: gas, the token, remote services. */
-  refresh(): Promise<void>;
-  /** One round over the open rows. `isInUse`: another process stored the row, or a call here works on it. */
-  reconcile(isInUse: (payment: Payment) => boolean): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export interface Leader extends SettlesForOthers {
+/** What an instance does while it holds the lease. */
+export interface Leader extends Pick<Settling, 'carry' | 'report' | 'takeOver'> {
   /** Settles for all instances. The ledger checks `fencingToken`, the lease's number, before anything is sent. */
   lead(fencingToken: number): Promise<void>;
   /** Stops at once. Tasks that are running end in the background, at the latest as unknown. */
@@ -108,7 +103,7 @@ interface LocalSettlingOptions {
   settlers: Readonly<Record<RailName, StatusSource>>;
   probes(): RailProbes;
   detail(): string | null;
-  takeOver: SettlesForOthers['takeOver'];
+  takeOver: Settling['takeOver'];
   /** Whether other processes serve over the same ledger. Then each round also takes over the rows of dead ones. */
   isShared: boolean;
   load(): Promise<void>;
@@ -116,7 +111,7 @@ interface LocalSettlingOptions {
   stopSettlers(): Promise<void>;
 }
 
-export interface LocalSettling extends MaintainedSettling {
+export interface LocalSettling extends Settling {
   /** `start` does this too, after it has taken over the rows of dead processes. */
   load(): Promise<void>;
   /** Settles every intent without a transaction. A row that has a running task is not started again. */
@@ -207,7 +202,7 @@ interface RecoveryOptions {
   log: { warn(detail: object, message: string): void };
 }
 
-export function createRecovery(options: RecoveryOptions): SettlesForOthers['takeOver'] {
+export function createRecovery(options: RecoveryOptions): Settling['takeOver'] {
   const { ledger, living, takeOverAfterMs, clock, log } = options;
   return async (dead = []) => {
     const isGone = ({ bootId, reservedAt }: Payment) =>
@@ -248,7 +243,7 @@ export function createRailWatch(
 }
 
 interface MaintenanceOptions {
-  settling: Pick<MaintainedSettling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
+  settling: Pick<Settling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
   isInUse(payment: Payment): boolean;
   intervalMs: number;
   log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };

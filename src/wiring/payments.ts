@@ -28,11 +28,9 @@ import {
   createRailWatch,
   createRecovery,
   type LocalSettling,
-  type MaintainedSettling,
   type RailProbes,
   type RailStatus,
   type SettledBy,
-  type SettlesForOthers,
   type Settling,
   sharersOf,
 } from '../payment/settling.ts';
@@ -83,19 +81,17 @@ export function createPayments(options: PaymentsOptions) {
     rails,
     openBooks: books && ((ofRails) => openBooks({ ...options, books }, ofRails)),
   };
-  const settling: MaintainedSettling = openSettling(parts, { settledBy, onLeft });
+  const settling: Settling = openSettling(parts, { settledBy, onLeft });
   const maintenance = createMaintenance({
     settling: mismatch ? watched(settling, mismatch) : settling,
     isInUse: ({ id, bootId: holder }) => holder !== bootId || kit.sales.serving.has(id),
     intervalMs: config.reconcileIntervalMs,
     log,
   });
-  const forOthers: SettlesForOthers = settling;
   return {
     railFor: railAmong(rails),
     ledger: kit.ledger,
     probes: settling.probes,
-    forOthers,
     readiness: createPaymentsReadiness({
       config,
       chain: options.chain,
@@ -201,7 +197,7 @@ interface OpenSettlingOptions {
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
 }
 
-export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSettlingOptions): MaintainedSettling {
+export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSettlingOptions): Settling {
   const { config, ledger, clock, log } = parts;
   switch (settledBy.kind) {
     case 'local': {
@@ -219,11 +215,7 @@ export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSe
 }
 
 /** `fencingToken`: of this process's lease, where several processes may settle. */
-function openLocalSettling(
-  parts: SettlingParts,
-  takeOver: SettlesForOthers['takeOver'],
-  fencingToken?: number,
-): LocalSettling {
+function openLocalSettling(parts: SettlingParts, takeOver: Settling['takeOver'], fencingToken?: number): LocalSettling {
   const { config, token, ledger, clock, log } = parts;
   const noteBroadcast: SettlerContext['noteBroadcast'] = (entries) => ledger.noteBroadcast(entries, fencingToken);
   const relayer = createSharedRelayer(parts, noteBroadcast);
@@ -383,7 +375,7 @@ function railAmong([first, ...others]: readonly UsdcRail[]): RailFor {
 }
 
 /** Maintenance also reads what the chain lacks, before the first sale and in each round. */
-function watched(settling: MaintainedSettling, mismatch: MismatchWatch): MaintainedSettling {
+function watched(settling: Settling, mismatch: MismatchWatch): Settling {
   return {
     ...settling,
     start: async (maintain) => {

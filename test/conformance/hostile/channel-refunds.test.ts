@@ -130,16 +130,16 @@ describeServices('a refund of a payment channel', (ledgerEnv, testMemory) => {
   test('that cannot be sent now is refused before it is stored, and the channel goes on buying', async () => {
     const [channel] = (await bought(1)) as [ChannelBuyer];
     const setGas = (wei: bigint) => network.rpc('anvil_setBalance', [network.relayer.address, `0x${wei.toString(16)}`]);
-    const unavailable = () => service.deps.payments.forOthers.report()?.status['usdc-channels']?.unavailable;
+    const canSettle = async () => (await service.deps.payments.readiness()).others.channels?.ok;
     await setGas(0n);
-    await until('the relayer has no gas', async () => Boolean(unavailable()));
+    await until('the relayer has no gas', async () => (await canSettle()) === false);
     const refused = await show(channel.refund(PRICE)).finally(() => setGas(10n ** 20n));
     expect([refused.status, JSON.parse(refused.body)]).toMatchObject([
       503,
       { code: 'settlement_unavailable', charged: false },
     ]);
     expect((await show(channel.voucher(2n * PRICE))).status).toBe(200);
-    await until('the relayer has gas', async () => unavailable() === null);
+    await until('the relayer has gas', async () => (await canSettle()) === true);
     expect((await show(channel.refund(2n * PRICE))).status).toBe(200);
   });
 });
