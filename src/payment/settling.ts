@@ -12,7 +12,8 @@ import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
 // 3. A timer's rounds maintain the settlers and reconcile the open rows (`createMaintenance`).
 
 /** The status of a rail's settler, answered from memory. A rail that is off has no faults. */
-export interface RailStatus extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
+export interface SettlerStatus
+  extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
   /** Why no sale begins though the settler works: no two providers agree, or money is missing. In `unavailable` too. */
   stopsSales?(): string | null;
 }
@@ -26,7 +27,7 @@ export interface Settling {
   settle(intent: Intent, contract: Uint8Array): Promise<Payment | null>;
   /** As `settle`, for a row whose payment the evidence may show already. */
   resume(payment: Payment): Promise<Payment | null>;
-  status(rail: RailName): RailStatus;
+  status(rail: RailName): SettlerStatus;
   /** Empty where no remote service is used, and before the first answer. */
   probes(): RailProbes;
   detail(): string | null;
@@ -119,7 +120,7 @@ export interface LocalSettling extends Settling {
   report(): LeaderReport;
 }
 
-const OFF: RailStatus = {
+const OFF: SettlerStatus = {
   unavailable: () => null,
   cannotSend: () => null,
   refuses: () => null,
@@ -173,7 +174,7 @@ export function createLocalSettling(options: LocalSettlingOptions): LocalSettlin
 
 const cannotSend = (settler: StatusSource): string | null => (settler.cannotSend ?? settler.unavailable)();
 
-function statusOf(settler: StatusSource): RailStatus {
+function statusOf(settler: StatusSource): SettlerStatus {
   return {
     unavailable: () => settler.unavailable(),
     cannotSend: () => cannotSend(settler),

@@ -29,8 +29,8 @@ import {
   createRecovery,
   type LocalSettling,
   type RailProbes,
-  type RailStatus,
   type SettledBy,
+  type SettlerStatus,
   type Settling,
   sharersOf,
 } from '../payment/settling.ts';
@@ -169,7 +169,7 @@ function statusNow(
   rail: RailName,
   whyUnconfirmed: () => string | null,
   mismatch: MismatchWatch | null,
-): RailStatus {
+): SettlerStatus {
   const status = () => settling().status(rail);
   // Without two providers nobody could confirm that a payment moved money.
   const stopsSales = () => whyUnconfirmed() ?? mismatch?.why(rail) ?? null;

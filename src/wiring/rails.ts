@@ -18,7 +18,7 @@ import type { RelayerMetrics } from '../payment/relayer/metrics.ts';
 import type { Wallet } from '../payment/relayer/transactions.ts';
 import type { SaleContext } from '../payment/sale.ts';
 import type { RailProbe } from '../payment/settler.ts';
-import type { RailStatus, Settling } from '../payment/settling.ts';
+import type { SettlerStatus, Settling } from '../payment/settling.ts';
 import type { ChainCheck, ContractBudget } from '../payment/usdc/checks.ts';
 import type { Evidence } from '../payment/usdc/evidence.ts';
 import { exactInfo, openExact } from '../payment/usdc/exact.ts';
@@ -61,7 +61,7 @@ export interface RailKit {
 export interface RailModule {
   readonly info: RailInfo;
   /** `status`: of the rail's settler, in this process or another. */
-  open(kit: RailKit, status: RailStatus): UsdcRail;
+  open(kit: RailKit, status: SettlerStatus): UsdcRail;
 }
 
 /** In the order of a 402. The first is always on: `/readyz` needs it, and it checks what no other rail recognises. */
@@ -117,7 +117,7 @@ export function railsSelling(price: bigint, rails: RailsConfig, list: RailList =
 /** `statusOf`: the status of a rail's settler, in this process or another. Throws where a row would name two rails. */
 export function openRails(
   kit: RailKit,
-  statusOf: (name: RailInfo['name']) => RailStatus,
+  statusOf: (name: RailInfo['name']) => SettlerStatus,
   list: RailList = RAILS,
 ): readonly UsdcRail[] {
   const on = list.filter(isOn(kit.config.rails));

@@ -20,7 +20,7 @@ import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
 import type { Authorization, RailProbe, Settler, SettlerContext } from '../settler.ts';
-import type { RailStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settling.ts';
 import { checkAccepted, neededValidity, receiveDigest } from '../usdc/authorization.ts';
 import { createTransferBooks } from '../usdc/books.ts';
 import {
@@ -86,7 +86,7 @@ interface ChannelSaleOptions extends DepositOptions {
   balanceContracts: readonly Uint8Array[];
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  status: RailStatus;
+  status: SettlerStatus;
   requirement: SignedScheme['requirement'];
   checkSignature: SignedScheme['checkSignature'];
   sellVoucher: ReturnType<typeof createSellVoucher>;
@@ -295,7 +295,7 @@ export interface OpenChannels extends UsdcRail {
   claimAll(signal: AbortSignal): Promise<ClaimReport>;
 }
 
-export function openChannels(needs: ChannelsNeeds, status: RailStatus): OpenChannels {
+export function openChannels(needs: ChannelsNeeds, status: SettlerStatus): OpenChannels {
   const { config } = needs;
   const { channels } = config.rails;
   if (!channels) throw new Error('payment channels are off');
@@ -340,7 +340,7 @@ interface OpenSaleOptions {
 
 function openSale(
   needs: ChannelsNeeds,
-  status: RailStatus,
+  status: SettlerStatus,
   { channels, scheme, terms, onBegun }: OpenSaleOptions,
 ): UsdcRail['sell'] {
   const { config, sales, ledger, balanceContracts, check, evidence, clock, log } = needs;
@@ -383,7 +383,7 @@ function openSale(
   });
 }
 
-function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds, status: RailStatus) {
+function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds, status: SettlerStatus) {
   const { usdc, chainId } = config.network;
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
   const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);

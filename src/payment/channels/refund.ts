@@ -13,7 +13,7 @@ import {
 import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
 import type { Sold } from '../call.ts';
 import { orSettlementUnknown, PaymentRefused, settlementUnknown } from '../refusal.ts';
-import type { RailStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settling.ts';
 import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
 import { type ChannelBook, type ChannelMessage, isSaleOf, refundReceipt } from './channel.ts';
 import { type ChannelPayload, reason, type Scheme } from './scheme.ts';
@@ -36,7 +36,7 @@ interface RefundOptions {
   store: Pick<ChannelStore, 'begin' | 'operation' | 'lastRefund' | 'findSale' | 'get'>;
   book: ChannelBook;
   turns: Turns;
-  status: Pick<RailStatus, 'cannotSend'>;
+  status: Pick<SettlerStatus, 'cannotSend'>;
   scheme: Scheme;
   /** Signs a 32-byte digest as the receiver's authorizer, in 65 bytes. */
   sign(digest: Uint8Array): Uint8Array;

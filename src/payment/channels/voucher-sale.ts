@@ -14,7 +14,7 @@ import type { ProtocolName } from '../protocol.ts';
 import { AnswerGone, deliver } from '../receipt.ts';
 import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import { admit, type SaleContext } from '../sale.ts';
-import type { RailStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settling.ts';
 import { word } from '../usdc/token.ts';
 import { type ChannelBook, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
 import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.ts';
@@ -274,7 +274,7 @@ interface JudgeVoucherOptions {
   store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
   ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
   book: ChannelBook;
-  status: Pick<RailStatus, 'cannotSend' | 'stopsSales'>;
+  status: Pick<SettlerStatus, 'cannotSend' | 'stopsSales'>;
   risk: ClaimRisk;
   limits: ClaimLimits;
   clock: Clock;

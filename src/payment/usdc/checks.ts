@@ -11,7 +11,7 @@ import type { Ledger } from '../ledger.ts';
 import type { Asker, PayerReading, Sale, SignedScheme } from '../rail.ts';
 import { PaymentRefused, settlementUnknown } from '../refusal.ts';
 import type { Authorization, Intent } from '../settler.ts';
-import type { RailStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settling.ts';
 import type { Evidence } from './evidence.ts';
 import {
   createAdmissionReader,
@@ -30,7 +30,7 @@ interface AuthorizationChecksOptions {
   ledger: { sumOfOpen(key: PaymentKey, id: string, contracts: readonly Uint8Array[]): Promise<bigint> };
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  status: Pick<RailStatus, 'refusesCode'>;
+  status: Pick<SettlerStatus, 'refusesCode'>;
   /** The contracts of all payments from the payer's balance, this rail's included. */
   balanceContracts: readonly Uint8Array[];
   /** The rail's own codes. `simulation` is by default the exact scheme's. */
@@ -224,7 +224,7 @@ export function createContractBudget(clock: Clock): ContractBudget {
 interface SignatureCheckOptions {
   check: Pick<ChainCheck, 'admit' | 'contractSigned'>;
   digestOf(authorization: Authorization): Uint8Array;
-  status: Pick<RailStatus, 'refusesCode'>;
+  status: Pick<SettlerStatus, 'refusesCode'>;
   ledger: Pick<Ledger, 'hasSettled'>;
   contracts: ContractBudget;
 }
@@ -251,7 +251,7 @@ export function createSignatureCheck({ check, digestOf, status, ledger, contract
 }
 
 /** Throws 503 while accounts with code are not settled. */
-export function checkCodeTaken(status: Pick<RailStatus, 'refusesCode'>): void {
+export function checkCodeTaken(status: Pick<SettlerStatus, 'refusesCode'>): void {
   const reason = status.refusesCode();
   if (!reason) return;
   const detail = `payments of accounts with code cannot be settled now: ${reason}; a plain account can pay`;

@@ -12,7 +12,7 @@ import { plainReceipt } from '../receipt.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
 import { type SaleContext, sellSigned } from '../sale.ts';
 import { type Authorization, NONCE_USED, type Settler, type SettlerContext } from '../settler.ts';
-import type { RailStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settling.ts';
 import {
   authorizationDigest,
   checkAccepted,
@@ -83,7 +83,7 @@ interface ExactNeeds extends FacilitatedNeeds {
   balanceContracts: readonly Uint8Array[];
 }
 
-export function openExact(needs: ExactNeeds, status: RailStatus): UsdcRail {
+export function openExact(needs: ExactNeeds, status: SettlerStatus): UsdcRail {
   const { rails, network } = needs.config;
   const { remote } = rails;
   const books = createTransferBooks({ chain: needs.chain, evidence: needs.evidence, usdc: network.usdc });
@@ -106,7 +106,7 @@ const REASONS = { insufficient: 'invalid_exact_evm_insufficient_balance', used: 
 const OTHER_RAILS =
   'This route is not sold for a lone transfer (scheme exact). Sign for one of the entries that accepts has now.';
 
-function openScheme(needs: ExactNeeds, status: RailStatus): SignedScheme {
+function openScheme(needs: ExactNeeds, status: SettlerStatus): SignedScheme {
   const { config, ledger, check, contracts } = needs;
   const { usdc, chainId } = config.network;
   const contract = hexToBytes(usdc);

@@ -14,7 +14,7 @@ import { plainReceipt } from '../receipt.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import { type SaleContext, sellSigned } from '../sale.ts';
 import { ALREADY_USED, type Authorization, type Intent, type Settler, type SettlerContext } from '../settler.ts';
-import type { RailStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settling.ts';
 import {
   authorizationDigest,
   checkAccepted,
@@ -54,7 +54,7 @@ interface GatewayNeeds {
   };
 }
 
-export function openGatewayRail(needs: GatewayNeeds, status: RailStatus): UsdcRail {
+export function openGatewayRail(needs: GatewayNeeds, status: SettlerStatus): UsdcRail {
   const { config, ledger, outgoing, clock } = needs;
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
@@ -116,7 +116,7 @@ const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewaySchemeOptions {
   gateway: OpenGateway;
-  status: Pick<RailStatus, 'unavailable'>;
+  status: Pick<SettlerStatus, 'unavailable'>;
   ledger: Pick<Ledger, 'sumOfOpen'>;
   times: Pick<ServingTimes, 'handlerTimeoutMs'>;
   clock: Clock;

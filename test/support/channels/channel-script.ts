@@ -1,7 +1,7 @@
 import type { Ledger } from '../../../src/payment/ledger.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { EXPIRED, type Found, NONCE_USED, REVERTED, type Relayer } from '../../../src/payment/settler.ts';
-import type { RailStatus } from '../../../src/payment/settling.ts';
+import type { SettlerStatus } from '../../../src/payment/settling.ts';
 import type { ChainCheck } from '../../../src/payment/usdc/checks.ts';
 import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
 import type { Payment } from '../../../src/store/ports/payments.ts';
@@ -39,7 +39,7 @@ export function createScript() {
   };
 }
 
-export const statusOf = (script: Script): RailStatus => ({
+export const statusOf = (script: Script): SettlerStatus => ({
   unavailable: () => script.unavailable,
   cannotSend: () => script.cannotSend,
   refuses: () => script.refusesPayer,

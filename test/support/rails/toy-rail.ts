@@ -15,7 +15,7 @@ import {
   type Settler,
   type SettlerContext,
 } from '../../../src/payment/settler.ts';
-import type { RailStatus } from '../../../src/payment/settling.ts';
+import type { SettlerStatus } from '../../../src/payment/settling.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { RailKit, RailModule } from '../../../src/wiring/rails.ts';
 import type { ToyPayment } from './toy-bank.ts';
@@ -69,7 +69,7 @@ export function createToyRail(bankUrl: string): RailModule {
   };
   const unknown = (): { kind: 'unknown' } => ({ kind: 'unknown' });
 
-  const schemeWith = ({ ledger }: RailKit, status: RailStatus): SignedScheme => ({
+  const schemeWith = ({ ledger }: RailKit, status: SettlerStatus): SignedScheme => ({
     contract: CONTRACT,
     status,
     requirement: entryFrom,
