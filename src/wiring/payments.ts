@@ -253,9 +253,11 @@ function openLocalSettling(parts: SettlingParts, takeOver: Settling['takeOver'],
     },
     /** The relayer stops last, because a rail may still send something: channels send their last claims. */
     stopSettlers: async () => {
-      await books?.stop();
+      // A page of the books may take long, and who has lost its lease must not go on sending.
+      const compared = books?.stop();
       await Promise.all(rails.map(({ settler }) => settler.stop()));
       await Promise.all(relayer.opened().map(({ stop }) => stop()));
+      await compared;
     },
   });
 }

@@ -47,7 +47,7 @@ test('before it has led, another instance settles, and this one has nothing for 
 
 test('from lead to stepDown this instance settles, under the lease’s number, and another one after that', async () => {
   const instance = await newInstance();
-  const { settling, leader, link, drain, pass } = instance;
+  const { settling, leader, link, drain } = instance;
   await leader.lead(7);
   expect(drain()).toEqual(['loads 7', 'maintain']);
   await settling.refresh();
@@ -57,7 +57,6 @@ test('from lead to stepDown this instance settles, under the lease’s number, a
   expect(await leader.carry('a')).toBe(true);
   expect([leader.report()?.status['usdc-exact']?.unavailable, settling.report()]).toEqual(['here', leader.report()]);
   leader.stepDown();
-  await pass(0);
   expect([drain(), whoAnswers(instance)]).toEqual([['stops 7'], new Set(['there'])]);
   expect([await settledHere(instance), link.asked.length]).toEqual([[false, false, false], 2]);
   expect([await leader.carry('a'), leader.report()]).toEqual([false, null]);
@@ -104,11 +103,10 @@ test('an instance that steps down while it begins to lead does not settle what w
 
 test('a beginning that fails is the caller’s to end, and leaves all as before once it has stepped down', async () => {
   const instance = await newInstance();
-  const { settling, leader, script, drain, pass } = instance;
+  const { settling, leader, script, drain } = instance;
   script.loads = Promise.reject(new Error('the ledger cannot be read'));
   await expect(leader.lead(3)).rejects.toThrow('cannot be read');
   leader.stepDown();
-  await pass(0);
   expect([drain(), whoAnswers(instance)]).toEqual([['loads 3', 'stops 3'], new Set(['there'])]);
   await settling.stop();
 });
