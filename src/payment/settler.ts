@@ -80,7 +80,7 @@ export type RefusedPayer = readonly [payer: string, reason: string];
 export interface Settler {
   /** One promise an intent, in order; none rejects. Settling twice is safe: a nonce moves money once. */
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
-  /** What the evidence says about an authorization that was unused up to `fromBlock`. Rejects when it cannot be read. */
+  /** What the evidence says of an authorization, unused up to `fromBlock`. Rejects when it cannot be read. */
   lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Found>;
   /** Whether only what this ledger handed over counts as paid, because other ledgers may sell to the same recipient. */
   readonly ownOnly: boolean;

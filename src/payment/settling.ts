@@ -31,7 +31,7 @@ export interface Settling {
   /** Empty where no remote service is used, and before the first answer. */
   probes(): RailProbes;
   detail(): string | null;
-  /** For other processes: settles a stored row, or finds that it cannot be ended now. Never rejects. False elsewhere. */
+  /** For other processes: settles a stored row, as far as it can be ended now. Never rejects. False elsewhere. */
   carry(id: string): Promise<boolean>;
   /** Null when this process does not settle. */
   report(): LeaderReport | null;

@@ -125,7 +125,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
       },
       {
         file: 'src/payment/usdc/facilitator-settler.ts',
-        find: 'ownOnly: settler.usedBefore !== null,',
+        find: 'ownOnly: usedBefore !== null,',
         replace: 'ownOnly: false,',
       },
     ],
