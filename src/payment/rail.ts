@@ -23,6 +23,8 @@ export interface RailInfo {
   contract(config: Config): `0x${string}` | null;
   /** Whether its payments take from the payer's own balance of the token, and so share it. By default they do not. */
   readonly takesFromBalance?: boolean;
+  /** Whether its contract holds what its payments earned and pays it to the seller later. By default it does not. */
+  readonly holdsEarnings?: boolean;
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** Whether a 402 lists this rail for a route of this price, in USDC base units. By default for each route. */

@@ -11,7 +11,6 @@ import {
   createMismatchWatch,
   type MismatchWatch,
 } from '../payment/books.ts';
-import { SETTLEMENT_BYTES } from '../payment/channels/scheme.ts';
 import type { RailFor } from '../payment/checkout.ts';
 import { createLedger, type Ledger, type OnMove } from '../payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../payment/limits.ts';
@@ -42,7 +41,7 @@ import { createTokenWatch } from '../payment/usdc/token-watch.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import type { ChannelStore } from '../store/ports/channels.ts';
 import type { LedgerStore, Payment } from '../store/ports/payments.ts';
-import { balanceContracts, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
+import { contractsOf, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
 
 // How this process sells for USDC. The kit has what selling and settling share. Settling is this process's own, or that
 // of the instance which leads. Whoever settles opens the relayer, the rails' settlers and the books against the chain.
@@ -140,7 +139,7 @@ function openKit(options: PaymentsOptions, settling: Pick<Settling, 'settle' | '
     outgoing,
     clock,
     log,
-    balanceContracts: balanceContracts(config, railList),
+    balanceContracts: contractsOf(config, 'takesFromBalance', railList),
   };
 }
 
@@ -321,18 +320,18 @@ async function probeAll(
   return Object.fromEntries(await Promise.all(asked));
 }
 
-type BooksNeeds = Pick<PaymentsOptions, 'config' | 'chain' | 'store' | 'transfers' | 'onSurplus' | 'clock' | 'log'> & {
-  books: BookStore;
-};
+type BooksNeeds = Pick<PaymentsOptions, 'config' | 'chain' | 'store' | 'transfers' | 'onSurplus' | 'clock' | 'log'> &
+  Pick<PaymentsOptions, 'railList'> & { books: BookStore };
 
-/** Opens the books for the process that settles. What leaves the channels' contract is the channels' to compare. */
+/** Opens the books for the process that settles. What leaves a rail's own contract is that rail's to compare. */
 function openBooks(needs: BooksNeeds, rails: readonly BookRail[]): Books {
   const { config, store, clock, log } = needs;
   const { usdc, caip2: network } = config.network;
   const chain = forBooks(needs.chain);
   const payTo = hexToBytes(config.seller);
   const known = (transaction: Uint8Array) => knownIn(needs, transaction, payTo);
-  const surplus = createSurplusCount({ chain, usdc, payTo, without: SETTLEMENT_BYTES, known });
+  const without = contractsOf(config, 'holdsEarnings', needs.railList);
+  const surplus = createSurplusCount({ chain, usdc, payTo, without, known });
   return createBooks({
     store: needs.books,
     ledger: store,

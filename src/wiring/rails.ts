@@ -82,10 +82,14 @@ export function railNames(config: Config, list: RailList = RAILS) {
   };
 }
 
-/** Of the rails, on or off, whose payments share the payer's own balance of the token. */
-export function balanceContracts(config: Config, list: RailList = RAILS): readonly Uint8Array[] {
+/** Of the rails, on or off, that are so. */
+export function contractsOf(
+  config: Config,
+  trait: 'takesFromBalance' | 'holdsEarnings',
+  list: RailList = RAILS,
+): readonly Uint8Array[] {
   return list.flatMap(({ info }) => {
-    const contract = info.takesFromBalance ? info.contract(config) : null;
+    const contract = info[trait] ? info.contract(config) : null;
     return contract ? [hexToBytes(contract)] : [];
   });
 }

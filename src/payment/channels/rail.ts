@@ -253,6 +253,7 @@ export const channelsInfo: RailInfo = {
   contract: () => SETTLEMENT,
   // A deposit does. A voucher takes from the channel, and is never open.
   takesFromBalance: true,
+  holdsEarnings: true,
   entry: (plain, { channels }) => {
     if (!channels) throw new Error('payment channels are off');
     return channelEntry(channels)(plain);

@@ -132,8 +132,8 @@ interface SurplusOptions {
   readonly chain: Pick<ChainClient, 'batch'>;
   readonly usdc: `0x${string}`;
   readonly payTo: Uint8Array;
-  /** Transfers of this contract are not counted. */
-  readonly without: Uint8Array;
+  /** Transfers of these contracts are not counted. */
+  readonly without: readonly Uint8Array[];
   /** What the ledger knows to have come in by a transaction, in base units. */
   readonly known: (transaction: Uint8Array) => Promise<bigint>;
 }
@@ -149,6 +149,7 @@ interface Surplus {
 /** Counts gifts, dust, and authorizations that bought nothing here. Anybody can send them, so it only reports. */
 export function createSurplusCount({ chain, usdc, payTo, without, known }: SurplusOptions) {
   const query = { addresses: [usdc], topics: [TRANSFER as `0x${string}`, null, topicOf(payTo)] };
+  const passedOver = without.map(topicOf);
 
   /** By transaction; null when the span cannot be read whole. */
   async function read(from: number, until: number): Promise<Map<string, bigint> | null> {
@@ -157,7 +158,7 @@ export function createSurplusCount({ chain, usdc, payTo, without, known }: Surpl
     if (logs === null) return null;
     const sums = new Map<string, bigint>();
     for (const { transactionHash: hash, topics, data } of logs)
-      if (topics[1] !== topicOf(without) && data.length === ONE_WORD)
+      if (!passedOver.some((topic) => topic === topics[1]) && data.length === ONE_WORD)
         sums.set(hash, (sums.get(hash) ?? 0n) + BigInt(data));
     return sums;
   }

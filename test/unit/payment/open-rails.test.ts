@@ -20,7 +20,7 @@ import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
-import { balanceContracts, openRails, RAILS, type RailKit } from '../../../src/wiring/rails.ts';
+import { contractsOf, openRails, RAILS, type RailKit } from '../../../src/wiring/rails.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
@@ -175,7 +175,7 @@ describe('the rails', () => {
       token,
       clock: systemClock,
       log,
-      balanceContracts: balanceContracts(config),
+      balanceContracts: contractsOf(config, 'takesFromBalance'),
       contracts: createContractBudget(systemClock),
     } satisfies RailKit;
     const rails = openRails(parts, () => WELL);

@@ -202,7 +202,7 @@ describe('what came in beyond the ledger', () => {
       chain: client,
       usdc: USDC,
       payTo,
-      without: SWEEPER,
+      without: [SWEEPER],
       known: async (hash: Uint8Array) => (Buffer.from(hash).toString('hex') === known.slice(2) ? 500n : 0n),
     });
     const found = await surplus.count(after, head);
