@@ -8,7 +8,7 @@ import type { Log } from '../lib/log.ts';
 import type { Outcome } from '../lib/memory.ts';
 import type { NamedChain } from '../lib/service.ts';
 import { runEndpoint } from '../payment/run-endpoint.ts';
-import type { RailSum, SettledSource } from '../payment/settled-today.ts';
+import type { SettledSource } from '../payment/settled-today.ts';
 import type { DemoBuyer } from './demo-buyer.ts';
 import type { Document } from './reference-document.ts';
 import type { SiteSettings } from './shell.ts';
@@ -47,8 +47,8 @@ export interface PagesDeps<S> {
   readonly facilitator: Pick<Facilitator, 'descriptor'>;
   readonly charts: ChartSource;
   readonly settled: SettledSource;
-  /** The rail whose payers sign for a contract. */
-  readonly settledOn: (contract: Uint8Array) => RailSum['rail'];
+  /** The way to pay whose payers sign for a contract. */
+  readonly settledOn: (contract: Uint8Array) => string;
   readonly readiness: {
     (): Promise<{
       /** The checks for which paid calls cannot be served now. */

@@ -159,7 +159,8 @@ function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator
 <caption>Since midnight UTC; the self-test’s purchases count</caption>
 ${renderHeads(['Rail', 'Payments', 'Sum'])}
 <tbody>${sums?.map(({ rail, count, amount }) => {
-    const { name, unit, decimals } = RAILS[rail];
+    const [unit, decimals] = rail === 'lightning' ? ['sats', MSAT_DECIMALS] : ['USDC', USDC_DECIMALS];
+    const name = wordFor(rail, WAY_NAMES) ?? rail;
     return html`<tr id="settled-${rail}"><th scope="row">${name}</th><td class="number">${showNumber(count)}</td>\
 <td class="number">${formatUnits(amount, decimals)} ${unit}</td></tr>
 `;
@@ -171,13 +172,12 @@ ${renderHeads(['Rail', 'Payments', 'Sum'])}
 ${sums === null && html`<p>The ledger gave no answer: ${UNKNOWN}.</p>`}`;
 }
 
-const RAILS: Readonly<
-  Record<RailSum['rail'], { readonly name: string; readonly unit: string; readonly decimals: number }>
-> = {
-  usdc: { name: 'USDC', unit: 'USDC', decimals: USDC_DECIMALS },
-  gateway: { name: 'USDC through the Gateway', unit: 'USDC', decimals: USDC_DECIMALS },
-  channels: { name: 'USDC over payment channels', unit: 'USDC', decimals: USDC_DECIMALS },
-  lightning: { name: 'Lightning', unit: 'sats', decimals: MSAT_DECIMALS },
+/** A way to pay that is not listed here keeps its own name. */
+const WAY_NAMES: Readonly<Record<string, string>> = {
+  usdc: 'USDC',
+  gateway: 'USDC through the Gateway',
+  channels: 'USDC over payment channels',
+  lightning: 'Lightning',
 };
 
 function renderLag(health: Health): Html {

@@ -21,6 +21,10 @@ export interface RailInfo {
   isOn(rails: RailsConfig): boolean;
   /** The contract that its payers sign for. A row names its rail by it, also where it is off. Null: not configured. */
   contract(config: Config): `0x${string}` | null;
+  /** Whether that is null while the rail is off. A row of a contract that no rail has now is then of this rail. */
+  readonly isUnknownWhileOff?: boolean;
+  /** The way to pay under which the status page counts what it took. */
+  readonly way: string;
   /** Whether its payments take from the payer's own balance of the token, and so share it. By default they do not. */
   readonly takesFromBalance?: boolean;
   /** Whether its contract holds what its payments earned and pays it to the seller later. By default it does not. */

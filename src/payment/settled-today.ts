@@ -15,17 +15,17 @@ export interface SettledSource {
 }
 
 /** Payments received in one way: `amount` in base units of USDC, or in millisatoshis. */
-export interface RailSum<Rail extends string = 'usdc' | 'gateway' | 'channels' | 'lightning'> {
-  readonly rail: Rail;
+export interface RailSum {
+  readonly rail: string;
   readonly count: number;
   readonly amount: bigint;
 }
 
-interface Held<Rail extends string> {
+interface Held {
   readonly dayStart: number;
   /** `sums` covers every payment before this time. */
   readonly until: number;
-  readonly sums: ReadonlyMap<Rail, RailSum<Rail>>;
+  readonly sums: ReadonlyMap<string, RailSum>;
 }
 
 const DAY_MS = 86_400_000;
@@ -33,16 +33,16 @@ const DAY_MS = 86_400_000;
 const MOMENTS_MS = 60_000;
 
 /** Payments since midnight UTC; only the last minute is read again. `railOf`: null is Lightning. `always`: listed. */
-export function createSettledToday<Rail extends string>(
+export function createSettledToday(
   source: SettledSource,
-  railOf: (contract: Uint8Array | null) => Rail,
+  railOf: (contract: Uint8Array | null) => string,
   clock: Clock,
-  always: readonly Rail[] = [],
-): () => Promise<readonly RailSum<Rail>[]> {
+  always: readonly string[] = [],
+): () => Promise<readonly RailSum[]> {
   const nothing = new Map(always.map((rail) => [rail, { rail, count: 0, amount: 0n }]));
-  let held: Held<Rail> | null = null;
+  let held: Held | null = null;
 
-  async function add(sums: Held<Rail>['sums'], from: number, to: number): Promise<Map<Rail, RailSum<Rail>>> {
+  async function add(sums: Held['sums'], from: number, to: number): Promise<Map<string, RailSum>> {
     const total = new Map(sums);
     for (const { contract, count, amount } of await source.settledBetween(from, to)) {
       const rail = railOf(contract);

@@ -94,14 +94,12 @@ export function contractsOf(
   });
 }
 
-/** How a payment came in, by the contract that its payer signed for. The Gateway's is not known while it is off. */
-export function waysIn(config: Config): (contract: Uint8Array) => 'usdc' | 'channels' | 'gateway' {
-  const [token, channels] = [exactInfo.contract(config)?.toLowerCase(), channelsInfo.contract(config)];
-  return (contract) => {
-    const signedFor = bytesToHex(contract);
-    if (signedFor === token) return 'usdc';
-    return signedFor === channels ? 'channels' : 'gateway';
-  };
+/** How a payment came in, by the contract that its payer signed for. */
+export function waysIn(config: Config, list: RailList = RAILS): (contract: Uint8Array) => string {
+  const ways = new Map(list.map(({ info }) => [info.contract(config)?.toLowerCase(), info.way]));
+  const [first] = list;
+  const { way: unknown } = (list.find(({ info }) => info.isUnknownWhileOff) ?? first).info;
+  return (contract) => ways.get(bytesToHex(contract)) ?? unknown;
 }
 
 const isOn =

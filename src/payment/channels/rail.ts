@@ -251,6 +251,7 @@ export const channelsInfo: RailInfo = {
   name: 'usdc-channels',
   isOn: ({ channels }) => channels !== null,
   contract: () => SETTLEMENT,
+  way: 'channels',
   // A deposit does. A voucher takes from the channel, and is never open.
   takesFromBalance: true,
   holdsEarnings: true,

@@ -64,6 +64,7 @@ export const exactInfo: RailInfo = {
   name: 'usdc-exact',
   isOn: () => true,
   contract: ({ network }) => network.usdc,
+  way: 'usdc',
   takesFromBalance: true,
   entry: (plain) => plain,
   sells: (price, { exactFrom }) => exactFrom !== null && price >= exactFrom,

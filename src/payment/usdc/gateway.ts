@@ -236,6 +236,8 @@ export const gatewayInfo: RailInfo = {
   name: 'usdc-gateway',
   isOn: ({ gateway }) => gateway !== null,
   contract: ({ rails }) => rails.gateway?.wallet ?? null,
+  isUnknownWhileOff: true,
+  way: 'gateway',
   entry: (plain, { gateway }) => {
     if (!gateway) throw new Error('the Gateway is off');
     return gatewayRequirement(plain, gateway.wallet);

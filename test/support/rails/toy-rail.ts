@@ -43,6 +43,7 @@ export function createToyRail(bankUrl: string): RailModule {
     name: 'toy',
     isOn: () => true,
     contract: () => bytesToHex(CONTRACT),
+    way: 'toy',
     entry: entryFrom,
     service: () => null,
   };
