@@ -39,20 +39,17 @@ import { createChainCheck, createContractBudget } from '../payment/usdc/checks.t
 import { createEvidence } from '../payment/usdc/evidence.ts';
 import { createTokenWatch } from '../payment/usdc/token-watch.ts';
 import type { BookStore } from '../store/ports/books.ts';
-import type { ChannelStore } from '../store/ports/channels.ts';
 import type { LedgerStore, Payment } from '../store/ports/payments.ts';
+import type { RailStores } from '../store/ports/stores.ts';
 import { contractsOf, createPaymentsReadiness, openRails, RAILS, type RailKit, type RailList } from './rails.ts';
 
 // How this process sells for USDC. The kit has what selling and settling share. Settling is this process's own, or that
 // of the instance which leads. Whoever settles opens the relayer, the rails' settlers and the books against the chain.
 
 interface PaymentsOptions
-  extends Pick<
-    RailKit,
-    'config' | 'chain' | 'spending' | 'settled' | 'metrics' | 'transfers' | 'outgoing' | 'clock' | 'log'
-  > {
+  extends RailStores,
+    Pick<RailKit, 'config' | 'chain' | 'metrics' | 'outgoing' | 'clock' | 'log'> {
   store: LedgerStore;
-  channels: ChannelStore;
   /** Without it ledger and chain are not compared, and no difference stops a rail. */
   books?: BookStore;
   onSurplus?: (surplus: CountedSurplus) => void;
@@ -107,8 +104,7 @@ export type Payments = ReturnType<typeof createPayments>;
 
 /** What selling and settling share. */
 function openKit(options: PaymentsOptions, settling: Pick<Settling, 'settle' | 'resume' | 'probes'>): RailKit {
-  const { config, chain, store, channels, bootId, railList, settledBy, onMove, clock, log } = options;
-  const { spending, settled, metrics, transfers, outgoing } = options;
+  const { config, chain, store, bootId, railList, settledBy, onMove, clock, log } = options;
   const { usdc, chainId } = config.network;
   const wallet = config.relayerPrivateKey && createWallet(config.relayerPrivateKey, chainId);
   const { storeBytes, keepSeconds, maxDeliveries } = config.replies;
@@ -122,7 +118,7 @@ function openKit(options: PaymentsOptions, settling: Pick<Settling, 'settle' | '
   const check = createChainCheck(chain, usdc, sender, clock);
   const token = createTokenWatch({ chain, usdc, payTo: config.seller, sender, clock, log });
   return {
-    config,
+    ...options,
     sales: openSales(options, ledger, settling),
     chain: ranked(chain, 'settle'),
     wallet,
@@ -131,14 +127,6 @@ function openKit(options: PaymentsOptions, settling: Pick<Settling, 'settle' | '
     evidence,
     token,
     ledger,
-    channels,
-    spending,
-    settled,
-    metrics,
-    transfers,
-    outgoing,
-    clock,
-    log,
     balanceContracts: contractsOf(config, 'takesFromBalance', railList),
   };
 }

@@ -25,16 +25,14 @@ import { exactInfo, openExact } from '../payment/usdc/exact.ts';
 import { gatewayInfo, openGatewayRail } from '../payment/usdc/gateway.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, domainSeparator, USDC_DOMAIN } from '../payment/usdc/token.ts';
 import type { TokenWatch } from '../payment/usdc/token-watch.ts';
-import type { ChannelStore } from '../store/ports/channels.ts';
-import type { SettledReads } from '../store/ports/payments.ts';
-import type { GatewayTransferStore, RelayerSpendingStore } from '../store/ports/stores.ts';
+import type { RailStores, RelayerSpendingStore } from '../store/ports/stores.ts';
 import type { Upstreams } from '../upstream/client/client.ts';
 
 // The rails in USDC: their list, of which a configuration turns some on; whether payments can be taken by them; and a
 // warning of routes that a rail sells below its gas.
 
 /** Each rail declares its part of it. */
-export interface RailKit {
+export interface RailKit extends RailStores {
   config: Config;
   sales: SaleContext;
   /** Its requests have the rank `settle`. */
@@ -48,11 +46,7 @@ export interface RailKit {
   ledger: Ledger;
   /** Contracts of all rails whose payments share the payer's own balance of the token. */
   balanceContracts: readonly Uint8Array[];
-  channels: ChannelStore;
-  spending: RelayerSpendingStore;
-  settled: SettledReads;
   metrics?: RelayerMetrics | undefined;
-  transfers: GatewayTransferStore;
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
   clock: Clock;
   log: Log;

@@ -61,14 +61,12 @@ async function railThatFailsIn(methods: readonly Method[], { after = false } = {
   const faulty = { ...store, ...Object.fromEntries(methods.map((method) => [method, failOnce(method)])) };
   const log = pino({ level: 'silent' });
   const sources = {} as Sources;
+  const { books: _books, ...stores } = storesOf(db);
   const payments = createPayments({
+    ...stores,
     config,
     chain,
     store: faulty,
-    channels: storesOf(db).channels,
-    spending: storesOf(db).spending,
-    settled: storesOf(db).settled,
-    transfers: storesOf(db).transfers,
     outgoing: createTestOutgoing(),
     clock: systemClock,
     bootId: 'b',

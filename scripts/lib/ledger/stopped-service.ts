@@ -89,15 +89,13 @@ export async function withPayments<T>(
   const chain = createChainClient({ rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs, log });
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const { stores, bootId, instance } = ledger;
-  const { payments: store, channels, spending, settled, transfers } = stores;
+  // The command compares no books.
+  const { payments: store, books: _books, ...others } = stores;
   const payments = createPayments({
+    ...others,
     config,
     chain,
     store,
-    channels,
-    spending,
-    settled,
-    transfers,
     clock,
     bootId,
     outgoing,

@@ -4,17 +4,21 @@ import type { LightningStore } from './lightning.ts';
 import type { MarketStore } from './market.ts';
 import type { LedgerStore, SettledReads } from './payments.ts';
 
-/** All stores of the ledger's database, for either database. */
-export interface LedgerStores {
-  readonly payments: LedgerStore;
+/** What rails in USDC keep and read beside their payments. */
+export interface RailStores {
   readonly channels: ChannelStore;
-  readonly lightning: LightningStore;
   readonly transfers: GatewayTransferStore;
   readonly spending: RelayerSpendingStore;
+  readonly settled: SettledReads;
+}
+
+/** All stores of the ledger's database, for either database. */
+export interface LedgerStores extends RailStores {
+  readonly payments: LedgerStore;
+  readonly lightning: LightningStore;
   readonly selfTests: SelfTestStore;
   readonly market: MarketStore;
   readonly catalogue: CatalogueStore;
-  readonly settled: SettledReads;
   readonly keys: ServiceKeyStore;
   readonly providers: ProviderNotes;
   readonly books: BookStore;

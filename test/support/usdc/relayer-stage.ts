@@ -76,17 +76,14 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const chain = createChainClient({ rpcUrls, chainId, timeoutMs: config.rpcTimeoutMs });
   const db = openTestLedger(join(folder, 'ledger.db'));
-  const store = storesOf(db).payments;
-  const spending = storesOf(db).spending;
-  const settled = storesOf(db).settled;
-  const transfers = storesOf(db).transfers;
-  const channels = storesOf(db).channels;
-  const common = { config, chain, store, channels, clock: systemClock, bootId: 'stage' };
+  const { payments: store, books: _books, ...stores } = storesOf(db);
   const payments = createPayments({
-    ...common,
-    spending,
-    settled,
-    transfers,
+    ...stores,
+    config,
+    chain,
+    store,
+    clock: systemClock,
+    bootId: 'stage',
     outgoing: createTestOutgoing(),
     log,
   });

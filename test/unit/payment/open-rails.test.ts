@@ -148,8 +148,7 @@ describe('the rails', () => {
     const outgoing = { upstreams, userAgent: 'percall/test' };
     const folder = mkdtempSync(join(tmpdir(), 'open-rails-'));
     const db = openTestLedger(join(folder, 'ledger.db'));
-    const store = storesOf(db).payments;
-    const channels = storesOf(db).channels;
+    const { payments: store, ...stores } = storesOf(db);
     const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
     const ledger = createLedger({ store, clock: systemClock, bootId: 'boot', ...limits });
     const spending = { add: async () => {}, spentOn: async () => NOTHING_SPENT };
@@ -159,14 +158,13 @@ describe('the rails', () => {
     const nothing = { settle: async () => null, resume: async () => null };
     const network = config.network.caip2;
     const parts = {
+      ...stores,
       config,
       sales: createSales({ ledger, settling: nothing, failures, unknown, clock: systemClock, network, log }),
       chain: NO_CHAIN,
       wallet: key && createWallet(key, 5042),
       ledger,
-      channels,
       spending,
-      settled: storesOf(db).settled,
       transfers,
       outgoing,
       // Of these the rails use what is given here, and nothing else.
