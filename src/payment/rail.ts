@@ -1,8 +1,10 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
+import type { Log } from '../lib/log.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment, PaymentKey } from '../store/ports/payments.ts';
+import type { RailStores } from '../store/ports/stores.ts';
 import type { Call, Sold } from './call.ts';
 import type { Accepted, Credential, Identifier, Receipt } from './protocol.ts';
 import type { RefusalSentences } from './refusal.ts';
@@ -15,7 +17,7 @@ import type { Authorization, ContractCall, Found, Settler, SettlerContext } from
 /** A rail's name in the reports of the process that settles. The names of all rails in a list differ. */
 export type RailName = string;
 
-/** What is known of a rail before it is opened. Every member is pure. */
+/** What is known of a rail before it is opened. Every member but `checkLedger` is pure. */
 export interface RailInfo {
   readonly name: RailName;
   isOn(rails: RailsConfig): boolean;
@@ -38,6 +40,8 @@ export interface RailInfo {
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default it lists it always. */
   readonly isOfferedOnceProven?: boolean;
   readonly refusals?: RefusalSentences;
+  /** Why the rail cannot use this configuration with what the ledger has; null where it can. It may warn. */
+  checkLedger?(config: Config, stores: RailStores, log: Pick<Log, 'warn'>): Promise<string | null>;
   /** The remote service that settles for it; null where our relayer does. */
   service(rails: RailsConfig): RailService | null;
 }

@@ -7,14 +7,13 @@ import { type Config, ConfigError } from '../config.ts';
 import { createLeaderLink, reportText } from '../instances/leader-link.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
 import type { Clock } from '../lib/clock.ts';
-import { hexToBytes } from '../lib/hex.ts';
 import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/windows.ts';
-import { addressOf } from '../lib/secp256k1.ts';
 import type { Leader, SettledBy } from '../payment/settling.ts';
 import type { InstancesShare } from '../store/instances.ts';
 import { refuseMoved } from '../store/ledger-lock.ts';
 import { openSqliteStores } from '../store/open.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
+import { RAILS } from './rails.ts';
 
 /** An unknown instance may have just started: for this long its open payments are not taken over. */
 const NEW_INSTANCE_MS = 60_000;
@@ -43,8 +42,8 @@ interface Instance {
 
 /**
  * Opens a file of this machine, or a database that several instances share. Throws StartRefused for a file that was
- * copied elsewhere, ConfigError for a seller's address that this ledger does not allow. With a database, the process
- * before this one is marked dead. `registry` counts the database's retries.
+ * copied elsewhere, ConfigError for a configuration that a rail cannot use with it. With a database, the process before
+ * this one is marked dead. `registry` counts the database's retries.
  */
 export async function openLedger(
   config: Config,
@@ -54,7 +53,12 @@ export async function openLedger(
 ): Promise<OpenLedger> {
   if (config.ledger.url === null) refuseMoved(join(config.dataDir, 'ledger.db'));
   const ledger = await openStores(config, clock, log, registry);
-  await checkAuthorizer(config, ledger, log);
+  for (const { info } of RAILS) {
+    const problem = await info.checkLedger?.(config, ledger.stores, log);
+    if (!problem) continue;
+    await ledger.close();
+    throw new ConfigError([problem]);
+  }
   return ledger;
 }
 
@@ -143,25 +147,4 @@ function createInstance(
     nowMs,
     settledBy: { kind: 'switched', leader, living: membership.living, takeOverAfterMs: NEW_INSTANCE_MS, join },
   };
-}
-
-/**
- * The authorizer's key is on this machine and must not hold the sales. Its address is part of every channel's id: only
- * a ledger without a channel refuses it, else claiming comes first.
- */
-async function checkAuthorizer({ rails, seller, network }: Config, { stores, close }: OpenLedger, log: Logger) {
-  const { channels } = rails;
-  if (!channels || addressOf(hexToBytes(channels.authorizerKey)) !== seller.toLowerCase()) return;
-  if (await stores.channels.hasAny(network.caip2)) {
-    const way = 'run `npm run ledger -- claim` until nothing is left, then set another CHANNELS_AUTHORIZER_KEY';
-    log.warn(
-      { seller },
-      `SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY, whose key would hold the sales: ${way}`,
-    );
-    return;
-  }
-  await close();
-  throw new ConfigError([
-    'SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY: its key signs here and must not hold the sales',
-  ]);
 }

@@ -1,13 +1,16 @@
 import type { ChannelsConfig } from '../../config/payment.ts';
+import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { bytesToHex } from '../../lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { addressOf } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { MinedTransaction, OperationOutcome, Relayer } from '../settler.ts';
 import type { ClaimRow } from './calldata.ts';
 
 // When charges are claimed, and what follows while they are not: the risk that is bounded, the alarm that logs errors
-// and ends the offers, the channels that are claimed early on one provider's word, and the metrics.
+// and ends the offers, the channels that are claimed early on one provider's word, and the metrics. Before all of it:
+// whose key may sign claims.
 
 export interface ClaimLimits {
   /** Unclaimed charges of one channel, in base units. A row costs about 24,000 gas: 0.0005 USDC at 20 gwei. */
@@ -18,6 +21,26 @@ export interface ClaimLimits {
 
 export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): ClaimLimits {
   return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
+}
+
+/**
+ * The authorizer's key is on this machine and must not hold the sales. Its address is part of every channel's id: only
+ * a ledger without a channel refuses it (the problem is returned), else claiming comes first.
+ */
+export async function checkAuthorizer(
+  { rails: { channels }, seller, network }: Config,
+  { channels: store }: { readonly channels: Pick<ChannelStore, 'hasAny'> },
+  log: { warn(detail: object, message: string): void },
+): Promise<string | null> {
+  if (!channels || addressOf(hexToBytes(channels.authorizerKey)) !== seller.toLowerCase()) return null;
+  if (!(await store.hasAny(network.caip2)))
+    return 'SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY: its key signs here and must not hold the sales';
+  const way = 'run `npm run ledger -- claim` until nothing is left, then set another CHANNELS_AUTHORIZER_KEY';
+  log.warn(
+    { seller },
+    `SELLER_ADDRESS is the address of CHANNELS_AUTHORIZER_KEY, whose key would hold the sales: ${way}`,
+  );
+  return null;
 }
 
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);

@@ -42,6 +42,7 @@ import {
   createSharedChannelReads,
 } from './channel.ts';
 import {
+  checkAuthorizer,
   claimLimits,
   createClaimAlarm,
   createClaimRisk,
@@ -262,6 +263,7 @@ export const channelsInfo: RailInfo = {
   gasOfCall: () => CALL_GAS,
   isOfferedOnceProven: true,
   refusals: CHANNEL_REFUSALS,
+  checkLedger: checkAuthorizer,
   service: ({ channels }) => channels && { name: 'channels', isVital: false },
 };
 
