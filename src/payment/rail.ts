@@ -31,6 +31,8 @@ export interface RailInfo {
   readonly takesFromBalance?: boolean;
   /** Whether its contract holds what its payments earned and pays it to the seller later. By default it does not. */
   readonly holdsEarnings?: boolean;
+  /** What a buyer needs before a purchase, as our own listings say it. By default nothing, and a payment is direct. */
+  readonly needs?: 'gateway' | 'channel';
   /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
   entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
   /** Whether a 402 lists this rail for a route of this price, in USDC base units. By default for each route. */

@@ -10,8 +10,8 @@ import { createOwnListings } from '../discovery/own-entries.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
+import { railsSelling } from './rails.ts';
 import type { createOutgoing } from './sources.ts';
-import { isSoldPlainly } from './surfaces.ts';
 
 interface ListingsParts {
   config: Config;
@@ -45,10 +45,7 @@ export function openListings(parts: ListingsParts) {
     return createCatalogue({ upstream, url: from, payable, store: stores.catalogue, clock, log });
   };
   const copy = url === null ? NO_CATALOGUE : openCopy(url);
-  const railOf = (endpoint: Endpoint<never>) => {
-    if (isSoldPlainly(endpoint, config.rails)) return 'direct';
-    return config.rails.gateway ? 'gateway' : 'channel';
-  };
+  const railOf = ({ price }: Endpoint<never>) => railsSelling(price?.units ?? 0n, config.rails)[0]?.needs ?? 'direct';
   const own = createOwnListings({ catalogue, network, payTo, publicOrigin, railOf });
   const copied = { catalogue: copy, readsCatalogue: leads };
   const discovery = createDiscovery({ own, market, ...copied, network, isReady, clock, log });

@@ -253,6 +253,7 @@ export const channelsInfo: RailInfo = {
   isOn: ({ channels }) => channels !== null,
   contract: () => SETTLEMENT,
   way: 'channels',
+  needs: 'channel',
   // A deposit does. A voucher takes from the channel, and is never open.
   takesFromBalance: true,
   holdsEarnings: true,

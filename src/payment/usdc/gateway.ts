@@ -238,6 +238,7 @@ export const gatewayInfo: RailInfo = {
   contract: ({ rails }) => rails.gateway?.wallet ?? null,
   isUnknownWhileOff: true,
   way: 'gateway',
+  needs: 'gateway',
   entry: (plain, { gateway }) => {
     if (!gateway) throw new Error('the Gateway is off');
     return gatewayRequirement(plain, gateway.wallet);
