@@ -3,7 +3,9 @@ import { hexToBytes } from '../lib/hex.ts';
 import { isLoopback } from '../lib/limits/client.ts';
 import { addressOf, hasFittingCase } from '../lib/secp256k1.ts';
 import { usdcOf } from './chain.ts';
-import { address, baseUrl, list, onOff, privateKey, type Read, unitsOf, usdc, whole } from './table.ts';
+import { assembleChannels, channelsEnvironment, channelsProblems } from './channels.ts';
+import { assembleGateway, gatewayEnvironment, gatewayProblems } from './gateway.ts';
+import { baseUrl, bearerToken, list, onOff, privateKey, type Read, unitsOf, usdc, whole } from './table.ts';
 
 // Who is paid in USDC, by which rails and settlers, at which gas, under which limits, and what is sold at which prices.
 
@@ -61,51 +63,23 @@ function isOnThisMachine(hostname: string): boolean {
   return bare === 'localhost' || bare.endsWith('.localhost') || isLoopback(bare);
 }
 
-// It is sent in a header unchanged.
-const token = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
-
-/** Defaults of channels, in seconds: a withdrawal takes a day, a charge waits six hours at most. */
-const WITHDRAW_DELAY = 86_400;
-const CLAIM_AFTER = 21_600;
-
 export const railsEnvironment = {
   SETTLER: z.enum(['relayer', 'facilitator'], 'relayer or facilitator').default('relayer'),
   REMOTE_FACILITATOR_MODE: z.enum(['x402', 'circle'], 'x402 or circle').default('x402'),
   REMOTE_FACILITATOR_URL: baseUrl.optional(),
-  REMOTE_FACILITATOR_TOKEN: token.optional(),
+  REMOTE_FACILITATOR_TOKEN: bearerToken.optional(),
   REMOTE_FACILITATOR_SELLER_KEY: privateKey.optional(),
   REMOTE_FACILITATOR_TIMEOUT_MS: whole(15_000, 1, 600_000),
   EXACT: onOff('on'),
   EXACT_FROM_USD: usdc('0'),
-  GATEWAY: onOff('off'),
-  GATEWAY_URL: baseUrl.optional(),
-  GATEWAY_WALLET_ADDRESS: address.optional(),
-  GATEWAY_TOKEN: token.optional(),
-  GATEWAY_TIMEOUT_MS: whole(10_000, 1, 600_000),
-  CHANNELS: onOff('off'),
-  CHANNELS_AUTHORIZER_KEY: privateKey.optional(),
-  // The contract takes 15 minutes to 30 days.
-  CHANNELS_WITHDRAW_DELAY_SECONDS: whole(WITHDRAW_DELAY, 900, 2_592_000),
-  CHANNELS_MIN_DEPOSIT_USDC: usdc('1'),
-  CHANNELS_PAYER_DEPOSITS_PER_DAY: whole(10),
-  CHANNELS_CLIENT_DEPOSITS_PER_DAY: whole(40),
-  CHANNELS_CLAIM_FROM_USDC: usdc('1'),
-  CHANNELS_CLAIM_AFTER_SECONDS: whole(CLAIM_AFTER, 1, 2_592_000),
+  ...gatewayEnvironment,
+  ...channelsEnvironment,
 };
 
-type Circle = Record<'facilitator' | 'gateway' | 'wallet', string>;
-
-const CIRCLE: Record<string, Circle> = {
-  arc: {
-    facilitator: 'https://api.circle.com/v1/facilitator/x402',
-    gateway: 'https://gateway-api.circle.com',
-    wallet: '0x77777777Dcc4d5A8B6E418Fd04D8997ef11000eE',
-  },
-  'arc-testnet': {
-    facilitator: 'https://api-sandbox.circle.com/v1/facilitator/x402',
-    gateway: 'https://gateway-api-testnet.circle.com',
-    wallet: '0x0077777d7EBA4688BDeF3E311b846F25870A19B9',
-  },
+/** Circle's Facilitator Service, by NETWORK. */
+const CIRCLE: Record<string, string> = {
+  arc: 'https://api.circle.com/v1/facilitator/x402',
+  'arc-testnet': 'https://api-sandbox.circle.com/v1/facilitator/x402',
 };
 
 /** What the chosen settlers lack, or have without need, one line each. */
@@ -127,27 +101,8 @@ export function railsProblems(given: Record<string, string | undefined>): string
     if (!circle && given.REMOTE_FACILITATOR_SELLER_KEY !== undefined)
       problems.push('REMOTE_FACILITATOR_SELLER_KEY is set (only REMOTE_FACILITATOR_MODE=circle knows what it is for)');
   }
-  if (given.GATEWAY === 'on' && !known) {
-    for (const key of ['GATEWAY_URL', 'GATEWAY_WALLET_ADDRESS'])
-      if (given[key] === undefined) problems.push(`${key} is missing (GATEWAY=on on this network needs it)`);
-  }
-  if (given.CHANNELS === 'on') problems.push(...channelsProblems(given));
-  return problems;
-}
-
-/** Claims and deposits are our own transactions, also where a facilitator settles the other payments. */
-function channelsProblems(given: Record<string, string | undefined>): string[] {
-  const problems: string[] = [];
-  if (given.CHANNELS_AUTHORIZER_KEY === undefined)
-    problems.push('CHANNELS_AUTHORIZER_KEY is missing (CHANNELS=on needs a key that signs claims and refunds)');
-  if (given.SETTLER === 'facilitator' && given.RELAYER_PRIVATE_KEY === undefined)
-    problems.push('RELAYER_PRIVATE_KEY is missing (CHANNELS=on needs it to send deposits and claims)');
-  const delay = Number(given.CHANNELS_WITHDRAW_DELAY_SECONDS ?? WITHDRAW_DELAY);
-  if (Number(given.CHANNELS_CLAIM_AFTER_SECONDS ?? CLAIM_AFTER) >= delay / 2)
-    problems.push(
-      `CHANNELS_CLAIM_AFTER_SECONDS must be less than half of CHANNELS_WITHDRAW_DELAY_SECONDS (${delay}): ` +
-        'a claim must beat a withdrawal',
-    );
+  problems.push(...gatewayProblems(given));
+  problems.push(...channelsProblems(given));
   return problems;
 }
 
@@ -155,24 +110,23 @@ type Environment = Read<typeof railsEnvironment>;
 
 /** `network` is the value of NETWORK. `railsProblems` has found no problem before. */
 export function assembleRails(env: Environment, network: string) {
-  const own = CIRCLE[network];
   return {
     /** Null: our own relayer settles. */
-    remote: env.SETTLER === 'facilitator' ? remoteOf(env, own) : null,
-    gateway: env.GATEWAY === 'on' ? gatewayOf(env, own) : null,
-    channels: env.CHANNELS === 'on' ? channelsOf(env) : null,
+    remote: env.SETTLER === 'facilitator' ? remoteOf(env, CIRCLE[network]) : null,
+    gateway: assembleGateway(env, network),
+    channels: assembleChannels(env),
     /** The least price at which the plain rail is offered, in USDC base units. Null: it is offered nowhere. */
     exactFrom: env.EXACT === 'on' ? env.EXACT_FROM_USD : null,
   };
 }
 
 /** A third party's facilitator, which settles instead of our relayer. */
-function remoteOf(env: Environment, own: Circle | undefined) {
+function remoteOf(env: Environment, own: string | undefined) {
   return {
     /** `circle`: Circle's Facilitator Service, which has pending settlements. `x402`: any other. */
     mode: env.REMOTE_FACILITATOR_MODE,
     /** The base URL of `/settle` and `/supported`. */
-    url: env.REMOTE_FACILITATOR_URL ?? own?.facilitator ?? '',
+    url: env.REMOTE_FACILITATOR_URL ?? own ?? '',
     /** Sent as a bearer token; null sends none. */
     token: env.REMOTE_FACILITATOR_TOKEN ?? null,
     /** The key of SELLER_ADDRESS, for Circle's trial without an API key; null otherwise. */
@@ -181,40 +135,8 @@ function remoteOf(env: Environment, own: Circle | undefined) {
   };
 }
 
-/** Circle's Gateway: payments from deposits, settled in batches. */
-function gatewayOf(env: Environment, own: Circle | undefined) {
-  return {
-    /** The base URL of `/v1/x402/…`. */
-    url: env.GATEWAY_URL ?? own?.gateway ?? '',
-    /** The contract that payers sign for, in lower case. */
-    wallet: (env.GATEWAY_WALLET_ADDRESS ?? own?.wallet ?? '').toLowerCase() as `0x${string}`,
-    token: env.GATEWAY_TOKEN ?? null,
-    timeoutMs: env.GATEWAY_TIMEOUT_MS,
-  };
-}
-
-/** Payment channels: a buyer deposits once and signs a voucher for each call. */
-function channelsOf(env: Environment) {
-  return {
-    /** Signs claims and refunds for the seller and needs no money. Its address is part of each channel's id. */
-    authorizerKey: (env.CHANNELS_AUTHORIZER_KEY ?? '0x') as `0x${string}`,
-    /** From a payer's request to withdraw to the withdrawal. Part of each channel's id. */
-    withdrawDelaySeconds: env.CHANNELS_WITHDRAW_DELAY_SECONDS,
-    /** The least deposit, in USDC base units. */
-    minDeposit: env.CHANNELS_MIN_DEPOSIT_USDC,
-    /** Deposits of a payer and of a client whose money is not spent; 0 is off. */
-    depositsADay: { payer: env.CHANNELS_PAYER_DEPOSITS_PER_DAY, client: env.CHANNELS_CLIENT_DEPOSITS_PER_DAY },
-    /** Unclaimed charges are claimed once they reach this amount, in USDC base units. */
-    claimFrom: env.CHANNELS_CLAIM_FROM_USDC,
-    /** Unclaimed charges are claimed once they wait for so long, however small. */
-    claimAfterSeconds: env.CHANNELS_CLAIM_AFTER_SECONDS,
-  };
-}
-
 export type RailsConfig = Readonly<ReturnType<typeof assembleRails>>;
 export type RemoteFacilitatorConfig = Readonly<ReturnType<typeof remoteOf>>;
-export type GatewayConfig = Readonly<ReturnType<typeof gatewayOf>>;
-export type ChannelsConfig = Readonly<ReturnType<typeof channelsOf>>;
 
 const USDC_AMOUNT = /^\d{1,9}(\.\d{1,6})?$/;
 /** What a day without income may cost: the gas of about 2,000 lone settlements at 20 gwei. */

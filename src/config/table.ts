@@ -41,6 +41,9 @@ export const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private 
 
 export const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
 
+/** It is sent in a header unchanged. */
+export const bearerToken = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
+
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' });
 
 /** Values between commas, without the spaces around them. Empty ones are left out. */

@@ -1,4 +1,4 @@
-import type { ChannelsConfig } from '../../config/payment.ts';
+import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';

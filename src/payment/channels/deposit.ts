@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ChannelsConfig } from '../../config/payment.ts';
+import type { ChannelsConfig } from '../../config/channels.ts';
 import { AppError, TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';

@@ -1,7 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { data, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
-import type { ChannelsConfig } from '../../config/payment.ts';
+import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';

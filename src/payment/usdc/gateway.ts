@@ -1,6 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { GatewayConfig } from '../../config/payment.ts';
+import type { GatewayConfig } from '../../config/gateway.ts';
 import type { Config } from '../../config.ts';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';

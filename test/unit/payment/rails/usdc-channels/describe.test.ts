@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ChannelsConfig } from '../../../../../src/config/payment.ts';
+import type { ChannelsConfig } from '../../../../../src/config/channels.ts';
 import type { Config } from '../../../../../src/config.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { channelEntry, channelsInfo } from '../../../../../src/payment/channels/rail.ts';
