@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { baseUrl, onOff, type Read, whole } from './table.ts';
+import { baseUrl, type Read, whole } from './table.ts';
 
-// What is sold over Lightning and through which node, and the limits of the facilitator.
+// Through which node is sold over Lightning, and how many invoices are made.
 
 export type ReceiverConfig =
   | { readonly kind: 'lnd'; readonly url: string; readonly macaroon: string; readonly tlsCertFile: string | null }
@@ -100,43 +100,3 @@ function receiverOf(env: Environment): ReceiverConfig | null {
       return null;
   }
 }
-
-const challengeSecret = z.string().min(32, 'at least 32 characters');
-
-export const protocolsEnvironment = {
-  MPP: onOff('off'),
-  MPP_SECRET: challengeSecret.optional(),
-  MPP_SECRET_PREVIOUS: challengeSecret.optional(),
-};
-
-export function assembleProtocols(env: Read<typeof protocolsEnvironment>) {
-  return {
-    /** Whether the USDC routes stand under `/v1/mpp` too, for MPP's method `evm`. */
-    mpp: env.MPP === 'on',
-    /** Signs challenges. Null: a key that the ledger keeps, so that every instance has it. */
-    secret: env.MPP_SECRET ?? null,
-    previousSecret: env.MPP_SECRET_PREVIOUS ?? null,
-  };
-}
-
-export type ProtocolsConfig = Readonly<ReturnType<typeof assembleProtocols>>;
-
-export const facilitatorEnvironment = {
-  FACILITATOR_PER_MINUTE: whole(60),
-  FACILITATOR_DAILY_CAP: whole(20_000, 1),
-  FACILITATOR_MAX_TIMEOUT: whole(3600, 1),
-};
-
-/** The facilitator's limits, which its descriptor publishes. */
-export function assembleFacilitator(env: Read<typeof facilitatorEnvironment>) {
-  return {
-    /** Settle calls a minute of a client, and four times as many of an IPv6 site; 0 is off. */
-    perMinute: env.FACILITATOR_PER_MINUTE,
-    /** Claims a UTC day of all clients. `facilitator/limits.ts` has the parts of a client and of payees. */
-    dailyCap: env.FACILITATOR_DAILY_CAP,
-    /** The longest `maxTimeoutSeconds` that is settled. */
-    maxTimeoutSeconds: env.FACILITATOR_MAX_TIMEOUT,
-  };
-}
-
-export type FacilitatorConfig = Readonly<ReturnType<typeof assembleFacilitator>>;

@@ -7,7 +7,8 @@ import { assembleChannels, channelsEnvironment, channelsProblems } from './chann
 import { assembleGateway, gatewayEnvironment, gatewayProblems } from './gateway.ts';
 import { baseUrl, bearerToken, list, onOff, privateKey, type Read, unitsOf, usdc, whole } from './table.ts';
 
-// Who is paid in USDC, by which rails and settlers, at which gas, under which limits, and what is sold at which prices.
+// Who is paid in USDC, by which rails and settlers, at which gas, under which limits; in which protocols; and what is
+// sold at which prices.
 
 type Given = Readonly<Record<string, string | undefined>>;
 
@@ -137,6 +138,26 @@ function remoteOf(env: Environment, own: string | undefined) {
 
 export type RailsConfig = Readonly<ReturnType<typeof assembleRails>>;
 export type RemoteFacilitatorConfig = Readonly<ReturnType<typeof remoteOf>>;
+
+const challengeSecret = z.string().min(32, 'at least 32 characters');
+
+export const protocolsEnvironment = {
+  MPP: onOff('off'),
+  MPP_SECRET: challengeSecret.optional(),
+  MPP_SECRET_PREVIOUS: challengeSecret.optional(),
+};
+
+export function assembleProtocols(env: Read<typeof protocolsEnvironment>) {
+  return {
+    /** Whether the USDC routes stand under `/v1/mpp` too, for MPP's method `evm`. */
+    mpp: env.MPP === 'on',
+    /** Signs challenges. Null: a key that the ledger keeps, so that every instance has it. */
+    secret: env.MPP_SECRET ?? null,
+    previousSecret: env.MPP_SECRET_PREVIOUS ?? null,
+  };
+}
+
+export type ProtocolsConfig = Readonly<ReturnType<typeof assembleProtocols>>;
 
 const USDC_AMOUNT = /^\d{1,9}(\.\d{1,6})?$/;
 /** What a day without income may cost: the gas of about 2,000 lone settlements at 20 gwei. */

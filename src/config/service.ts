@@ -60,3 +60,23 @@ export function assembleSelfTest(env: Read<typeof selfTestEnvironment>) {
     path: env.SELFTEST_PATH,
   };
 }
+
+export const facilitatorEnvironment = {
+  FACILITATOR_PER_MINUTE: whole(60),
+  FACILITATOR_DAILY_CAP: whole(20_000, 1),
+  FACILITATOR_MAX_TIMEOUT: whole(3600, 1),
+};
+
+/** The facilitator's limits, which its descriptor publishes. */
+export function assembleFacilitator(env: Read<typeof facilitatorEnvironment>) {
+  return {
+    /** Settle calls a minute of a client, and four times as many of an IPv6 site; 0 is off. */
+    perMinute: env.FACILITATOR_PER_MINUTE,
+    /** Claims a UTC day of all clients. `facilitator/limits.ts` has the parts of a client and of payees. */
+    dailyCap: env.FACILITATOR_DAILY_CAP,
+    /** The longest `maxTimeoutSeconds` that is settled. */
+    maxTimeoutSeconds: env.FACILITATOR_MAX_TIMEOUT,
+  };
+}
+
+export type FacilitatorConfig = Readonly<ReturnType<typeof assembleFacilitator>>;

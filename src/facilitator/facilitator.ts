@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { FacilitatorConfig } from '../config/lightning.ts';
+import type { FacilitatorConfig } from '../config/service.ts';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenWindows } from '../lib/limits/windows.ts';

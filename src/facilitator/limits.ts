@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { FacilitatorConfig } from '../config/lightning.ts';
+import type { FacilitatorConfig } from '../config/service.ts';
 import { type Clock, DAY_MS, utcDay } from '../lib/clock.ts';
 import { siteKey } from '../lib/limits/client.ts';
 import { countSharedClient, createMinuteWindows, type OpenWindows, openClientWindows } from '../lib/limits/windows.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import type { ProtocolsConfig } from '../config/lightning.ts';
-import type { RailsConfig } from '../config/payment.ts';
+
+import type { ProtocolsConfig, RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import {

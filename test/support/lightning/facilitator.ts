@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
-import type { FacilitatorConfig } from '../../../src/config/lightning.ts';
+import type { FacilitatorConfig } from '../../../src/config/service.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { captureLog } from '../../http/harness.ts';
