@@ -15,7 +15,6 @@ import { serverOptions } from './http/server-options.ts';
 import { presentsPayment } from './payment/http-auth.ts';
 import { mountFacilitator } from './routes/facilitator.ts';
 import { type FreeDeps, mountFree } from './routes/free.ts';
-import { mountLightningDescriptor } from './routes/lightning.ts';
 import { mountDiscovery, mountMarket } from './routes/market.ts';
 import { type MetaDeps, mountDocuments, mountOperations } from './routes/meta.ts';
 import { type Lookup, mountLookup, type ReceiptPage } from './routes/payments.ts';
@@ -29,8 +28,8 @@ export interface AppDeps<S> extends FreeDeps<S>, MetaDeps {
   readonly lookup: Lookup;
   readonly market: Market;
   readonly discovery: Pick<Discovery, 'search' | 'refresh'>;
-  describeLightning(): Promise<object>;
   mountPriced(app: FastifyInstance): void;
+  mountLightning?(app: FastifyInstance): void;
   mountPages?(app: FastifyInstance): void;
   /** Absent: every lookup is answered in JSON. */
   receiptPage?: ReceiptPage;
@@ -67,7 +66,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
     limit(free, deps, config.rateLimits.free);
     mountDocuments(free, deps);
     mountFree(free, deps);
-    mountLightningDescriptor(free, deps.describeLightning);
+    deps.mountLightning?.(free);
     mountLookup(free, deps.lookup, deps.receiptPage);
     mountDiscovery(free, deps.discovery);
     deps.mountPages?.(free);

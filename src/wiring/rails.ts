@@ -136,7 +136,7 @@ interface ReadinessOptions {
   railList: RailList;
 }
 
-interface Check {
+export interface Check {
   readonly ok: boolean;
   readonly detail?: string;
 }

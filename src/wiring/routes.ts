@@ -13,25 +13,25 @@ import type { Document } from '../pages/reference-document.ts';
 import { createProblemPage, renderReceipt } from '../pages/small.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
 import { createGate } from '../payment/gate.ts';
-import type { Lightning } from '../payment/lightning/open.ts';
-import type { Demand, HttpProtocol } from '../payment/protocol.ts';
+import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
+import { mountLightningDescriptor } from '../routes/lightning.ts';
 import { DECLARED } from '../routes/meta.ts';
 import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
 import type { Collecting } from './chain.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { OpenLedger } from './ledger.ts';
+import type { openLightning } from './lightning.ts';
 import type { Listings } from './listings.ts';
 import type { Payments } from './payments.ts';
-import { waysIn } from './rails.ts';
+import { type Check, waysIn } from './rails.ts';
 import type { createOutgoing } from './sources.ts';
 import {
   type CheckoutOf,
   createCheckouts,
   isSoldPlainly,
   type offersUnder,
-  type Protocols,
   plainOffers,
   toolProtocol,
   usdcProtocol,
@@ -51,8 +51,9 @@ interface MountsParts {
   railFor: Payments['railFor'];
   running: Running<Sources>;
   offerOf: ReturnType<typeof offersUnder>;
-  lightning: Lightning;
-  protocols: Protocols;
+  lightning: ReturnType<typeof openLightning<Sources>>;
+  /** Null where MPP is off. */
+  mpp: PreparedProtocol | null;
   facilitator: Facilitator;
   listings: Listings;
   ledger: OpenLedger;
@@ -65,9 +66,9 @@ interface MountsParts {
 
 /** `app.ts` calls them in its order. */
 export function createMounts(parts: MountsParts) {
-  const { config, listed, sources, offerOf, lightning, listings, ledger } = parts;
+  const { config, listed, sources, offerOf, listings, ledger } = parts;
   const checkouts = createCheckouts(parts);
-  const toolCheckouts = { usdc: checkouts.usdcTools(offerOf), lightning: checkouts.lightningTools };
+  const toolCheckouts = { usdc: checkouts.usdcTools(offerOf), lightning: parts.lightning.tools };
   const { facilitator, feeSteps, readiness, clock, log } = parts;
   const surfaces = openSurfaces(parts, checkouts);
   const shared = { catalogue: listed, sources, clock, log };
@@ -91,13 +92,14 @@ export function createMounts(parts: MountsParts) {
         document: () => documentOf(parts),
         demoBuyer: demoBuyerOf(config, clock),
       }),
+    mountLightning: (app: FastifyInstance) => mountLightningDescriptor(app, parts.lightning.describe(listed)),
     problemPage: createProblemPage(config),
     receiptPage: (id: string, payments: readonly FoundPayment[]) => renderReceipt(config, id, payments),
     mountTools: (app: FastifyInstance) =>
       mountMcp(app, {
         ...shared,
         protocol: toolProtocol,
-        isLightning: lightning.rail.recognises,
+        isLightning: parts.lightning.rail.recognises,
         checkoutOf: (endpoint, rail) => toolCheckouts[rail](endpoint),
         words: wordsOfRefusal,
         chain: config.network,
@@ -137,7 +139,7 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
 }
 
 function openSurfaces(
-  { config, off, sources, offerOf, protocols, log, ...parts }: MountsParts,
+  { config, off, sources, offerOf, mpp, log, ...parts }: MountsParts,
   checkouts: ReturnType<typeof createCheckouts<Sources>>,
 ) {
   const { segment: chainSegment } = config.network;
@@ -161,16 +163,11 @@ function openSurfaces(
     });
   const surfaces: PricedSurface<Sources>[] = [
     { surface: 'paid', gate: gateOf(checkouts.usdcRoutes(offerOf, sources), usdcProtocol), catalogue, chainSegment },
-    {
-      surface: 'lightning',
-      gate: gateOf(checkouts.lightningRoutes(protocols.lightning), protocols.lightning),
-      catalogue,
-      chainSegment,
-    },
+    { surface: 'lightning', gate: gateOf(parts.lightning.routes, parts.lightning.protocol), catalogue, chainSegment },
   ];
-  if (protocols.mpp) {
-    const plain = checkouts.usdcRoutes(plainOffers(config, protocols.mpp), sources);
-    const gate = gateOf(plain, protocols.mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
+  if (mpp) {
+    const plain = checkouts.usdcRoutes(plainOffers(config, mpp), sources);
+    const gate = gateOf(plain, mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
     surfaces.push({ surface: 'mpp', gate, catalogue, chainSegment });
   }
   return surfaces;
@@ -178,7 +175,8 @@ function openSurfaces(
 
 interface ReadinessParts {
   payments: Pick<Payments, 'readiness'>;
-  lightning: Pick<Lightning, 'status'>;
+  /** Ways to pay that are no rails in USDC. */
+  others: Readonly<Record<string, () => Check>>;
   collector: Sources['collector'];
   ledger: Pick<OpenLedger, 'instance' | 'leads'>;
   clock: Clock;
@@ -195,11 +193,12 @@ const KEPT_MS = 1000;
  * an instance look unready: so a reading is made at most once a second.
  */
 export function createReadiness(parts: ReadinessParts) {
-  const { payments, lightning, collector, ledger, clock, clockWatch } = parts;
+  const { payments, collector, ledger, clock, clockWatch } = parts;
   const outcomes = createOutcomes(clock);
   const read = async () => {
     const { needed: counting, others } = await payments.readiness();
-    const rails = { ...others, lightning: lightning.status() };
+    const apart = Object.entries(parts.others).map(([name, status]) => [name, status()] as const);
+    const rails = { ...others, ...Object.fromEntries(apart) };
     for (const [name, { ok, detail = 'no detail' }] of Object.entries({ ...counting, ...rails })) {
       if (ok) outcomes.succeeded(name);
       else outcomes.failed(name, detail);

@@ -12,12 +12,10 @@ import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { createBookMetrics } from '../payment/books.ts';
 import type { Running } from '../payment/checkout.ts';
-import { createLightning, createLightningDescriptor } from '../payment/lightning/open.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lightning/terms.ts';
 import { createPaymentMetrics, publishMaintenance } from '../payment/metrics.ts';
 import { createLookup } from '../payment/receipt.ts';
 import { createRelayerMetrics } from '../payment/relayer/metrics.ts';
-import { sharersOf } from '../payment/settling.ts';
 import { countSelfTests, createSelfTest } from '../selftest/self-test.ts';
 import { holdLedger } from '../store/ledger-lock.ts';
 import type { BookStore } from '../store/ports/books.ts';
@@ -26,12 +24,13 @@ import { listedEntries, openCatalogue } from './catalogue.ts';
 import { openChain, openCollecting } from './chain.ts';
 import { createClockWatch } from './clock-watch.ts';
 import { type OpenLedger, openLedger } from './ledger.ts';
+import { openLightning } from './lightning.ts';
 import { openListings } from './listings.ts';
 import { createPayments } from './payments.ts';
 import { RAILS, type RailList, railNames, warnOfLosses } from './rails.ts';
 import { createMounts, createReadiness } from './routes.ts';
 import { createOutgoing, openSources } from './sources.ts';
-import { offersUnder, openProtocols } from './surfaces.ts';
+import { mppProtocol, offersUnder, openChallenges } from './surfaces.ts';
 
 /**
  * Makes every part of the service, and starts what runs by itself: the catalogue, the ground, the shop, then what
@@ -52,13 +51,14 @@ export async function createDeps(
   // Free routes read the chain with the lowest rank.
   const freeSources = readingAs('free', sources);
   const shop = await openShop(ground, railList);
-  const { payments, lightning, lightningStore, facilitator } = shop;
+  const { payments, lightningStore, facilitator } = shop;
   publishCollector(metrics, { ...collecting, clock });
   const onRun = countSelfTests(metrics);
   const { selfTests: store } = stores;
   const selfTest = await createSelfTest({ ...ground, catalogue, store, mayRun: ledger.leads, onRun });
   const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
-  const readiness = createReadiness({ payments, lightning, ...sources, ledger, clock, clockWatch });
+  const others = { lightning: shop.lightning.status };
+  const readiness = createReadiness({ payments, others, ...sources, ledger, clock, clockWatch });
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const { feeSteps } = collecting;
@@ -68,19 +68,17 @@ export async function createDeps(
     off,
     offerOf,
     railFor: payments.railFor,
-    running: runningWith(config, sources),
     feeSteps,
   };
   const mounts = createMounts({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
   await chain.watch(stores.providers);
   void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
   await payments.start();
-  await lightning.start();
+  await shop.lightning.start();
   await listings.start();
   collecting.start();
   clockWatch.start();
 
-  const { payTo, network, rates } = lightning;
   return {
     config,
     clock,
@@ -90,7 +88,6 @@ export async function createDeps(
     payments,
     lightningStore,
     facilitator,
-    describeLightning: createLightningDescriptor({ catalogue: listed, network, payTo, rates, clock }),
     lookup: openLookup(config, stores),
     ...mounts,
     offerOf,
@@ -105,7 +102,7 @@ export async function createDeps(
       await listings.stop();
       await instance?.membership.stop();
       await payments.stop();
-      await lightning.stop();
+      await shop.lightning.stop();
       await collecting.stop();
       await outgoing.close();
       await ledger.close();
@@ -129,9 +126,10 @@ async function openGround(config: Config, log: Logger, clock: Clock) {
 
 /** Nothing is started yet. */
 async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList: RailList) {
-  const { config, metrics, ledger, outgoing, clock, log } = ground;
+  const { config, metrics, ledger, sources, clock, log } = ground;
   const { stores, bootId, instance, windows } = ledger;
   const { payments: store, books } = stores;
+  const running = runningWith(config, sources);
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
   const { watchClaims, onMove, onLeft } = createPaymentMetrics(metrics, { store, clock, ...named });
   const lightningStore = watchClaims(stores.lightning);
@@ -147,17 +145,9 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
     onLeft,
   });
   publishMaintenance(metrics, payments.failing);
-  const protocols = await openProtocols(config, stores.keys, clock);
-  const lightning = createLightning({
-    ...ground,
-    store: lightningStore,
-    upstreams: outgoing.upstreams,
-    bootId,
-    runsMaintenance: ledger.leads,
-    isAlone: !instance,
-    sharedBy: sharersOf(instance?.settledBy),
-    windows,
-  });
+  const challenges = await openChallenges(config, stores.keys);
+  const mpp = mppProtocol(config, challenges, clock);
+  const lightning = openLightning({ ...ground, store: lightningStore, challenges, running });
   const facilitator = createFacilitator({
     store: lightningStore,
     clock,
@@ -167,7 +157,7 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
     ownPayTo: lightning.payTo,
     log,
   });
-  return { payments, protocols, lightning, lightningStore, facilitator };
+  return { running, payments, mpp, lightning, lightningStore, facilitator };
 }
 
 /** Closes the folder to other users. Throws ConfigError, with the command for it, where it is not ours to close. */

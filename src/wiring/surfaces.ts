@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-
 import type { ProtocolsConfig, RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -14,14 +13,10 @@ import {
   type RailFor,
   type Running,
 } from '../payment/checkout.ts';
-import { type ChallengeSecrets, refusingSecond, withAuthSchemes } from '../payment/http-auth.ts';
-import type { Lightning } from '../payment/lightning/open.ts';
+import { type ChallengeSecrets, refusingSecond } from '../payment/http-auth.ts';
 import { LNBTC_REFUSALS } from '../payment/lightning/proof.ts';
-import { createLightningCheckout, quote402, quoteAccepts, type WriteQuote } from '../payment/lightning/rail.ts';
 import type { Demand, PreparedProtocol, QuotedProtocol, ServiceOrigin, ToolProtocol } from '../payment/protocol.ts';
-import { createL402 } from '../payment/protocols/l402/l402.ts';
 import { createMppEvm } from '../payment/protocols/mpp/evm.ts';
-import { createMppLightning } from '../payment/protocols/mpp/lightning.ts';
 import { x402Http } from '../payment/protocols/x402/http.ts';
 import { x402Tool } from '../payment/protocols/x402/tool.ts';
 import type { RailInfo } from '../payment/rail.ts';
@@ -119,19 +114,12 @@ type Accepts = readonly PaymentRequirements[];
 
 interface Selling<S> {
   readonly railFor: RailFor;
-  readonly lightning: Pick<Lightning, 'rail' | 'network'>;
   readonly running: Running<S>;
-  readonly config: Pick<Config, 'publicOrigin' | 'network'>;
 }
 
-/** The checkouts of every surface. Routes and tools go through the same ones, each in its own words. */
-export function createCheckouts<S>({ railFor, lightning, running, config }: Selling<S>) {
-  const words = wordsOfRefusal;
-  const { publicOrigin, network: chain } = config;
-  const usdc = { railFor, running, words };
-  const sats = { rail: lightning.rail, network: lightning.network.id, running, publicOrigin, words };
-  const lightningBy = <D>(endpoint: Endpoint<S>, write: WriteQuote<D>) =>
-    createLightningCheckout(endpoint, { ...sats, write });
+/** The checkouts in USDC. Routes and tools go through the same ones, each in its own words. */
+export function createCheckouts<S>({ railFor, running }: Selling<S>) {
+  const usdc = { railFor, running, words: wordsOfRefusal };
   return {
     /** `sources` judge a request's parameters before it is paid. */
     usdcRoutes:
@@ -142,29 +130,28 @@ export function createCheckouts<S>({ railFor, lightning, running, config }: Sell
       (offerOf: OfferOf): CheckoutOf<S, Accepts> =>
       (endpoint) =>
         createUsdcCheckout(endpoint, { ...usdc, offer: () => offerOf(endpoint), write: acceptsOf }),
-    lightningRoutes:
-      (protocol: Pick<QuotedProtocol, 'quote'>): CheckoutOf<S, Demand> =>
-      (endpoint) =>
-        lightningBy(endpoint, quote402({ protocol, chain, publicOrigin })),
-    lightningTools: (endpoint: Endpoint<S>): Checkout<unknown, Accepts> => lightningBy(endpoint, quoteAccepts),
   };
 }
 
-export interface Protocols {
-  readonly lightning: QuotedProtocol;
-  /** Null where MPP is off. */
-  readonly mpp: PreparedProtocol | null;
+/** What signs challenges, and the protection space that they name. Equal on every instance. */
+export interface Challenges {
+  readonly secrets: ChallengeSecrets;
+  readonly realm: string;
 }
 
-type ProtocolsNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
+type ChallengesNeeds = Pick<Config, 'protocols' | 'publicOrigin'>;
 
-export async function openProtocols(config: ProtocolsNeeds, keys: ServiceKeyStore, clock: Clock): Promise<Protocols> {
-  const secrets = await readSecrets(config.protocols, keys);
-  const realm = new URL(config.publicOrigin).host;
-  return {
-    lightning: lightningProtocol(secrets, realm, clock),
-    mpp: config.protocols.mpp ? createMppEvm({ secrets, realm, clock }) : null,
-  };
+export async function openChallenges(config: ChallengesNeeds, keys: ServiceKeyStore): Promise<Challenges> {
+  return { secrets: await readSecrets(config.protocols, keys), realm: new URL(config.publicOrigin).host };
+}
+
+/** Null where MPP is off. */
+export function mppProtocol(
+  { protocols }: ChallengesNeeds,
+  challenges: Challenges,
+  clock: Clock,
+): PreparedProtocol | null {
+  return protocols.mpp ? createMppEvm({ ...challenges, clock }) : null;
 }
 
 const KEY = 'challenges';
@@ -180,11 +167,6 @@ export async function readSecrets(
   const previous = previousSecret === null ? null : Buffer.from(previousSecret, 'utf8');
   if (secret === null) return { current: ofLedger, previous };
   return { current: Buffer.from(secret, 'utf8'), previous: previous ?? ofLedger };
-}
-
-/** Most L402 clients read only the first line of WWW-Authenticate, so L402 stands before `Payment`. */
-export function lightningProtocol(secrets: ChallengeSecrets, realm: string, clock: Clock): QuotedProtocol {
-  return withAuthSchemes(x402Http, [createL402(secrets, clock), createMppLightning(secrets, realm)]);
 }
 
 const ofRails = RAILS.map(({ info }) => info.refusals ?? {});

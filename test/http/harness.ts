@@ -19,6 +19,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createUsdcCheckout, http402 } from '../../src/payment/checkout.ts';
 import { createGate } from '../../src/payment/gate.ts';
+import { mountLightningDescriptor } from '../../src/routes/lightning.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
 import { offersUnder, usdcProtocol, wordsOfRefusal } from '../../src/wiring/surfaces.ts';
 import { openMemoryLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
@@ -150,7 +151,7 @@ export async function createTestApp(options: Options = {}) {
       log,
     }),
     lookup: () => Promise.reject(new NotFound('Nothing was paid here.')),
-    describeLightning: async () => ({}),
+    mountLightning: (scope) => mountLightningDescriptor(scope, async () => ({})),
     mountPriced(scope) {
       mountPriced(scope, priced);
       options.extra?.(scope);

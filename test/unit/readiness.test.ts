@@ -20,7 +20,7 @@ beforeEach(() => {
         return asked.at(-1)!.promise;
       },
     },
-    lightning: { status: () => node },
+    others: { lightning: () => node },
     collector: { status: () => ({ collected: null, backfill: null }) } as unknown as Parts['collector'],
     ledger: { instance: null, leads: () => true },
     clock,

@@ -15,6 +15,7 @@ import { AnswerGone } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { RailProbes } from '../../../src/payment/settling.ts';
 import type { Payment } from '../../../src/store/ports/payments.ts';
+import { createLightningCheckouts, lightningProtocol } from '../../../src/wiring/lightning.ts';
 import * as surfaces from '../../../src/wiring/surfaces.ts';
 import { openRailBench } from '../lightning/rail-bench.ts';
 import { PLAIN_RAILS, TERMS } from '../service/terms.ts';
@@ -128,19 +129,19 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
       return bench.offers(call, mayReuse);
     },
   };
-  const checkouts = surfaces.createCheckouts<null>({
-    railFor,
-    lightning: { rail, network: MAINNET },
-    running: runningWith(null),
-    config: { publicOrigin: ORIGIN, network: chain as never },
+  const running = runningWith(null);
+  const checkouts = surfaces.createCheckouts<null>({ railFor, running });
+  const inBitcoin = createLightningCheckouts<null>({ rail, network: MAINNET }, running, {
+    publicOrigin: ORIGIN,
+    network: chain as never,
   });
-  const protocol = surfaces.lightningProtocol({ current: randomBytes(32), previous: null }, 'data.example', clock);
+  const protocol = lightningProtocol({ current: randomBytes(32), previous: null }, 'data.example', clock);
   const usdc = checkouts.usdcRoutes(offerOf, null)(endpoint);
-  const lightning = checkouts.lightningRoutes(protocol)(endpoint);
+  const lightning = inBitcoin.routes(protocol)(endpoint);
   const log = { error: (_: object, message: string) => void events.push(message) };
   const gate = createGate<null>({ checkoutOf: () => usdc, protocol: surfaces.usdcProtocol, log });
   const lightningGate = createGate<null>({ checkoutOf: () => lightning, protocol, log });
-  const ofTools = { usdc: checkouts.usdcTools(offerOf), lightning: checkouts.lightningTools };
+  const ofTools = { usdc: checkouts.usdcTools(offerOf), lightning: inBitcoin.tools };
   const tool = createPricedTool(endpoint, {
     sources: null,
     publicOrigin: ORIGIN,

@@ -3,7 +3,8 @@ import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { lightningRequirement, MAINNET } from '../../../src/payment/lightning/terms.ts';
-import { lightningProtocol, readSecrets } from '../../../src/wiring/surfaces.ts';
+import { lightningProtocol } from '../../../src/wiring/lightning.ts';
+import { readSecrets } from '../../../src/wiring/surfaces.ts';
 
 const ORIGIN = 'https://api.percall.example';
 /** What the service adds to each answer: CORS, the limits, the date and the content's headers. */
