@@ -1,8 +1,10 @@
 import { decodeInvoice, type Invoice } from '../../../src/payment/lightning/bolt11.ts';
 import { readMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
-import { NETWORKS } from '../../../src/payment/protocols/mpp/lightning.ts';
 import type { InvoiceOffer } from './invoice-offer.ts';
 import { formatSats } from './sats.ts';
+
+/** Names of networks, by an invoice's currency. */
+const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
 
 /** The buyer's limits. */
 interface Limits {

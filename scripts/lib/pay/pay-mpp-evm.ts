@@ -1,7 +1,6 @@
 import { authorizationTypes } from '@x402/evm';
-import { getAddress } from 'viem';
+import { getAddress, keccak256, stringToBytes } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import { nonceOf } from '../../../src/payment/protocols/mpp/challenge.ts';
 import { type EvmOffer, evmValidity } from './mpp-evm-offer.ts';
 import { paymentCredential, receiptReference } from './payment-challenge.ts';
 import { presentAuthorization } from './present-authorization.ts';
@@ -17,7 +16,7 @@ export async function payMppEvm(url: URL, offer: EvmOffer, privateKey: `0x${stri
   const { challenge, chainId, asset, payTo, amountUnits, domain } = offer;
   const { id = '', realm = '' } = challenge.echo;
   const validBefore = BigInt(evmValidity(offer, Math.floor(Date.now() / 1000)));
-  const nonce = nonceOf({ id, realm });
+  const nonce = keccak256(stringToBytes(id + realm));
   const message = {
     from: account.address,
     to: getAddress(payTo),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { decodeJson } from '../../../src/payment/protocols/mpp/challenge.ts';
+import { jsonOrUndefined } from '../../../src/lib/untrusted.ts';
 import type { AuthChallenge } from './auth-challenges.ts';
 
 /** A challenge of MPP's `Payment` scheme. The credential repeats `echo` unchanged. */
@@ -50,6 +50,9 @@ function read({ params }: AuthChallenge): PaymentChallenge | Fault {
     description: params.get('description') ?? null,
   };
 }
+
+/** JSON in base64url; undefined for anything else. */
+const decodeJson = (encoded = ''): unknown => jsonOrUndefined(Buffer.from(encoded, 'base64url').toString('utf8'));
 
 /** The Authorization header of a credential. Anyone who holds it can present the payment. */
 export function paymentCredential(challenge: object, payload: object, source?: string): Record<string, string> {

@@ -22,8 +22,9 @@ import {
 
 const METHOD = 'lightning';
 const PREIMAGE = /^[0-9a-f]{64}$/;
+
 /** Names of networks, by the currency that follows `ln` in an invoice. A longer one stands before its beginning. */
-export const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
+const NETWORKS = { bcrt: 'regtest', bc: 'mainnet', tbs: 'signet', tb: 'testnet' };
 
 export function createMppLightning(secrets: ChallengeSecrets, realm: string): AuthScheme {
   const termsOf = (invoice: QuotedInvoice): ChallengeTerms => ({
