@@ -1,7 +1,8 @@
 import { systemClock as clock } from '../../../src/lib/clock.ts';
+import { formatUnits, USDC_DECIMALS } from '../../../src/lib/units.ts';
+import type { ClaimReport } from '../../../src/payment/channels/claims.ts';
 import { channelsInfo, type OpenChannels, openChannels } from '../../../src/payment/channels/rail.ts';
 import { RAILS, type RailList } from '../../../src/wiring/rails.ts';
-import { claimText } from './ledger-text.ts';
 import { type StoppedService, withHeldLedger, withPayments } from './stopped-service.ts';
 
 const CLAIMS_ITSELF = 'it claims by itself, also when it stops; to do it by hand, stop it first';
@@ -25,6 +26,14 @@ export function claimChannels(service: StoppedService): Promise<boolean> {
     for (const line of claimText(after.claimed - before.claimed, report, left)) print(line);
     return report !== null && left === 0n;
   });
+}
+
+/** What a claim did, one fact a line. `report` is null when the claim did not end in time. Amounts in base units of USDC. */
+function claimText(claimed: bigint, report: ClaimReport | null, left: bigint): string[] {
+  const usdc = (amount: bigint): string => `${formatUnits(amount, USDC_DECIMALS)} USDC`;
+  const lines = [`claimed ${usdc(claimed)}`];
+  if (report) lines.push(`written off ${usdc(report.writtenOff)}`, `channels set aside: ${report.setAside}`);
+  return [...lines, `left unclaimed ${usdc(left)}`];
 }
 
 /** All rails, and payment channels without their rounds: the command claims once, and its report misses nothing. */

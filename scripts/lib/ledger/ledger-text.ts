@@ -1,6 +1,5 @@
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
-import type { ClaimReport } from '../../../src/payment/channels/claims.ts';
 import type { BookEntry } from '../../../src/store/ports/books.ts';
 import type { LedgerStatus, ListedPayment, StateSum } from '../../../src/store/ports/reports.ts';
 import type { ProviderNote } from '../../../src/store/ports/stores.ts';
@@ -124,12 +123,4 @@ export function mismatchText(accepted: readonly BookEntry[]): string[] {
     ...textTable([['rail', 'payment', 'usdc', 'found', 'why'], ...cells]),
     `accepted ${formatUnits(sum, USDC_DECIMALS)} USDC`,
   ];
-}
-
-/** What a claim did, one fact a line. `report` is null when the claim did not end in time. Amounts in base units of USDC. */
-export function claimText(claimed: bigint, report: ClaimReport | null, left: bigint): string[] {
-  const usdc = (amount: bigint): string => `${formatUnits(amount, USDC_DECIMALS)} USDC`;
-  const lines = [`claimed ${usdc(claimed)}`];
-  if (report) lines.push(`written off ${usdc(report.writtenOff)}`, `channels set aside: ${report.setAside}`);
-  return [...lines, `left unclaimed ${usdc(left)}`];
 }
