@@ -51,7 +51,7 @@ function renderReference(
   operations: readonly Operation[],
   asked: string,
 ): string {
-  const { protocols, rails } = config;
+  const { protocols } = config;
   const hasDemoBuyer = demoBuyer !== null;
   const terms = termsOf(config);
   const words = wordsIn(asked);
@@ -85,7 +85,7 @@ autocomplete="off"><button type="submit">Find</button>
 <nav aria-label="Groups of routes"><ul class="routes">${links}<li><a href="#notes">paying, errors</a></li></ul></nav>
 <p id="reference-answer" class="unseen" role="status"${forScripts}></p>
 ${groups.map((group) => renderGroup(group, context))}
-${renderNotes({ hasGateway: rails.gateway !== null })}`,
+${renderNotes({ hasGateway: config.rails.gateway !== null })}`,
   });
 }
 
