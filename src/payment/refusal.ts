@@ -85,10 +85,6 @@ export const OWN_REFUSALS: RefusalSentences = {
     'The settlement of this payment failed. Look the payment up by its nonce before you sign another.',
   invalid_challenge:
     'The answered challenge is not of this service, or not for this request. Answer the challenge of this 402.',
-  invalid_challenge_nonce:
-    'The authorization does not answer the challenge: its nonce must be the Keccak-256 hash of the challenge’s ' +
-    'id and realm.',
-  challenge_expired: 'The answered challenge has expired. Answer the challenge of this 402.',
 };
 
 const AGAIN = '(whether this payment has moved money is open: present the same one again)';

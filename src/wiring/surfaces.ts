@@ -16,7 +16,7 @@ import {
 import { type ChallengeSecrets, refusingSecond } from '../payment/http-auth.ts';
 import { LNBTC_REFUSALS } from '../payment/lightning/proof.ts';
 import type { Demand, PreparedProtocol, QuotedProtocol, ServiceOrigin, ToolProtocol } from '../payment/protocol.ts';
-import { createMppEvm } from '../payment/protocols/mpp/evm.ts';
+import { createMppEvm, MPP_REFUSALS } from '../payment/protocols/mpp/evm.ts';
 import { x402Http } from '../payment/protocols/x402/http.ts';
 import { x402Tool } from '../payment/protocols/x402/tool.ts';
 import type { RailInfo } from '../payment/rail.ts';
@@ -171,4 +171,7 @@ export async function readSecrets(
 
 const ofRails = RAILS.map(({ info }) => info.refusals ?? {});
 
-export const wordsOfRefusal: RefusalWords = refusalWords([OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, ...ofRails]);
+export const wordsOfRefusal: RefusalWords = refusalWords([
+  ...[OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, MPP_REFUSALS],
+  ...ofRails,
+]);

@@ -3,6 +3,7 @@ import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { reason } from '../../../src/payment/channels/scheme.ts';
 import { LNBTC_REASONS, LNBTC_REFUSALS } from '../../../src/payment/lightning/proof.ts';
+import { MPP_REFUSALS } from '../../../src/payment/protocols/mpp/evm.ts';
 import { OWN_REFUSALS, PaymentRefused, refusalWords } from '../../../src/payment/refusal.ts';
 import { EVM_REFUSALS } from '../../../src/payment/usdc/authorization.ts';
 import { RAILS } from '../../../src/wiring/rails.ts';
@@ -124,7 +125,7 @@ describe('every reason for which the service refuses a payment', () => {
 
   test('is in the tables, and no other is', () => {
     const ofRails = RAILS.flatMap(({ info }) => Object.keys(info.refusals ?? {}));
-    const tables = [OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS].flatMap((table) => Object.keys(table));
+    const tables = [OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, MPP_REFUSALS].flatMap((table) => Object.keys(table));
     expect([...tables, ...ofRails].filter((code) => !said.has(code))).toEqual([]);
   });
 });

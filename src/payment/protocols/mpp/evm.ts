@@ -5,7 +5,7 @@ import { own } from '../../../lib/untrusted.ts';
 import { pathAndQuery } from '../../../lib/url.ts';
 import { type ChallengeSecrets, paymentLines, twoPayments } from '../../http-auth.ts';
 import { type Credential, createHint, type PreparedProtocol, type RequestMessage } from '../../protocol.ts';
-import { PaymentRefused } from '../../refusal.ts';
+import { PaymentRefused, type RefusalSentences } from '../../refusal.ts';
 import {
   type Challenge,
   challengeLine,
@@ -36,6 +36,13 @@ const PREVIOUS_SECONDS = 3600;
 const NONCE_BYTES = 16;
 const HOW_TO_PAY = 'pay with any MPP client that has the method evm, and repeat the request with its credential.';
 const OTHER_MOUNT = 'x402_not_here';
+
+export const MPP_REFUSALS: RefusalSentences = {
+  invalid_challenge_nonce:
+    'The authorization does not answer the challenge: its nonce must be the Keccak-256 hash of the challenge’s ' +
+    'id and realm.',
+  challenge_expired: 'The answered challenge has expired. Answer the challenge of this 402.',
+};
 
 interface MppEvmOptions {
   readonly secrets: ChallengeSecrets;
