@@ -1,7 +1,7 @@
 import { nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/memory.ts';
 import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
-import type { RailSum } from '../payment/settled-today.ts';
+import type { RailSum } from '../payment/books.ts';
 import {
   type Html,
   html,

@@ -9,6 +9,7 @@ import {
   type CountedSurplus,
   createBooks,
   createMismatchWatch,
+  createSettledToday,
   type MismatchWatch,
 } from '../payment/books.ts';
 import type { RailFor } from '../payment/checkout.ts';
@@ -19,7 +20,6 @@ import { type OpenRelayer, openRelayer } from '../payment/relayer/relayer.ts';
 import { createWallet } from '../payment/relayer/transactions.ts';
 import { createSales, type SaleContext } from '../payment/sale.ts';
 import { createSettleRows } from '../payment/settle-rows.ts';
-import { createSettledToday } from '../payment/settled-today.ts';
 import type { Relayer, Settler, SettlerContext } from '../payment/settler.ts';
 import {
   createLocalSettling,

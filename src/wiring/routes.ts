@@ -9,21 +9,28 @@ import { openClientWindows } from '../lib/limits/windows.ts';
 import { createOutcomes } from '../lib/memory.ts';
 import { keepReading } from '../lib/tasks.ts';
 import { mountMcp } from '../mcp/mount.ts';
+import { mountDemoBuyer } from '../pages/demo-buyer.ts';
+import { renderLanding } from '../pages/landing.ts';
+import { renderMarket } from '../pages/market.ts';
+import { createReadAnswer, type PageParts, type PagesDeps } from '../pages/page-parts.ts';
+import { mountReference } from '../pages/reference.ts';
 import type { Document } from '../pages/reference-document.ts';
-import { createProblemPage, renderReceipt } from '../pages/small.ts';
+import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '../pages/send.ts';
+import { createProblemPage, renderReceipt, renderTerms } from '../pages/small.ts';
+import { renderStatus } from '../pages/status.ts';
+import { createSettledToday } from '../payment/books.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
 import { createGate } from '../payment/gate.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 import { mountLightningDescriptor } from '../routes/lightning.ts';
 import { DECLARED } from '../routes/meta.ts';
-import { mountPages } from '../routes/pages.ts';
 import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
+import type { Listings } from './catalogue.ts';
 import type { Collecting } from './chain.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { OpenLedger } from './ledger.ts';
 import type { openLightning } from './lightning.ts';
-import type { Listings } from './listings.ts';
 import type { Payments } from './payments.ts';
 import { type Check, waysIn } from './rails.ts';
 import type { createOutgoing } from './sources.ts';
@@ -227,4 +234,28 @@ export function createReadiness(parts: ReadinessParts) {
   };
   // For the status page.
   return Object.assign(keepReading(read, KEPT_MS, clock), { outcomeOf: outcomes.of });
+}
+
+/** Mounts the pages for people and their assets, in the rate-limited group of free routes. */
+function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
+  const { clock } = deps;
+  const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
+  const railOf = (contract: Uint8Array | null) => (contract ? deps.settledOn(contract) : 'lightning');
+  const settledToday = createSettledToday(deps.settled, railOf, clock, ['usdc', 'lightning']);
+  mountAssets(app);
+  mountSiteFiles(app);
+  const terms = encodePage(renderTerms(deps.config));
+  mountPage(app, '/terms', () => terms);
+  mountReference(app, deps);
+  const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
+  mountDemoBuyer(app, { ...deps, prices });
+  const landing = keepPage(clock, () => renderLanding(parts));
+  mountPage(app, '/', landing);
+  const status = keepPage(clock, () => renderStatus(parts, settledToday));
+  mountPage(app, '/status', status);
+  mountPage(app, '/market', async (request, reply) => {
+    const { text, isBad } = await renderMarket(parts, request.query as Record<string, unknown>);
+    if (isBad) reply.code(400);
+    return text;
+  });
 }
