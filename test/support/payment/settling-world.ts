@@ -298,7 +298,8 @@ const settled = (): Promise<void> => new Promise((next) => setImmediate(next));
 
 function railOf(name: Rail, openSettler: UsdcRail['openSettler']): UsdcRail {
   const service = () => ({ name: name === 'usdc-exact' ? 'facilitator' : 'gateway', isVital: true });
-  const info = { name, isOn: () => true, contract: () => null, entry: <T>(plain: T) => plain, service };
+  const own = { isOn: () => true, contract: () => null, entry: <T>(plain: T) => plain };
+  const info = { name, way: 'usdc' as const, ...own, service };
   const sell = () => Promise.reject(new Error('nothing is sold here'));
   return { info, contract: CONTRACTS[name], recognises: () => true, sell, openSettler };
 }
