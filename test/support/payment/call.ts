@@ -27,6 +27,14 @@ export function runningWith<S>(sources: S, handlerTimeoutMs = 15_000): Running<S
   return { sources: { sale: sources, offer: sources, admit: sources }, handlerTimeoutMs };
 }
 
+/** Sources that say for what an endpoint runs. An endpoint that reads none may be given these. */
+export const SOURCES_OF = { sale: { of: 'sale' }, offer: { of: 'offer' }, admit: { of: 'admit' } } as const;
+
+/** As `runningWith`, with other sources for each purpose. */
+export function runningByPurpose<S>(handlerTimeoutMs: number): Running<S> {
+  return { sources: SOURCES_OF as never, handlerTimeoutMs };
+}
+
 /** A call that is sold in USDC. */
 export function usdcCallOf<S>(
   endpoint: Endpoint<S>,

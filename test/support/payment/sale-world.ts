@@ -26,7 +26,7 @@ import { latchedEndpoint } from '../service/latch.ts';
 import { moodyEndpoint } from '../service/moody-endpoint.ts';
 import { TERMS } from '../service/terms.ts';
 import { headerOf, newKey, payloadOf, type Requirement, signAuthorization, USDC } from '../usdc/payments.ts';
-import { runningWith, usdcCallOf } from './call.ts';
+import { runningByPurpose, usdcCallOf } from './call.ts';
 
 // The sale of signed payments over the real ledger, with a scripted scheme and settling. This file alone knows the
 // functions that sell: its tests speak of calls, payments and outcomes.
@@ -272,7 +272,7 @@ export function openSale(options: SaleOptions = {}) {
   const ledger = createLedger({ store: live, clock, bootId: 'boot', ...keeping });
   const failures = createFailures(limits, clock);
   const scheme = scriptedScheme(script, hexToBytes(contract));
-  const running = runningWith({} as Sources, HANDLER_MS);
+  const running = runningByPurpose<Sources>(HANDLER_MS);
   const sales = createSales({
     ledger,
     settling: scriptedSettling(script, ledger),

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { BadParameter } from '../../../../src/errors.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
+import { SOURCES_OF } from '../../../support/payment/call.ts';
 import { CHAIN_AWAY, CLIENT, LACKS_MONEY, openSale, PRICE, storeFails } from '../../../support/payment/sale-world.ts';
 
 test('a payment is checked in the order of what the checks cost, reserved, served, settled and delivered', async () => {
@@ -63,6 +64,22 @@ test.each<[string, boolean, object]>([
   const of = { endpoint: { ...latch.endpoint, ...(isOff && { checkParams }) } };
   expect(await sell({ of, query: isOff ? {} : { tga: 'a' } })).toMatchObject(refusal);
   expect([asked, latch.runs()]).toEqual([[], 0]);
+});
+
+test('a call that is sold is judged once, and runs with the sources of sales, which come first at the chain', async () => {
+  const { sell, latch } = openSale();
+  const [judged, ranWith]: [unknown[], unknown[]] = [[], []];
+  const { run } = latch.endpoint;
+  const endpoint: typeof latch.endpoint = {
+    ...latch.endpoint,
+    checkParams: (params) => void judged.push(params),
+    run: (params, sources, signal) => {
+      ranWith.push(sources);
+      return run(params, sources, signal);
+    },
+  };
+  expect(await sell({ of: { endpoint } })).toHaveProperty('answer');
+  expect([judged, ranWith]).toEqual([[{ tag: 'none' }], [SOURCES_OF.sale]]);
 });
 
 test('the scheme learns who asks, what it read before, the price, and that the payment is presented for the first time', async () => {

@@ -2,7 +2,15 @@ import { describe, expect, test } from 'vitest';
 import { type AppError, TooMany, Unavailable, UpstreamFailed } from '../../../../src/errors.ts';
 import { PaymentRefused } from '../../../../src/payment/refusal.ts';
 import { REVERTED } from '../../../../src/payment/settler.ts';
-import { CHAIN_AWAY, CLIENT, LACKS_MONEY, openSale, PRICE, REPLY_BYTES } from '../../../support/payment/sale-world.ts';
+import {
+  CHAIN_AWAY,
+  CLIENT,
+  LACKS_MONEY,
+  NO_LIMITS,
+  openSale,
+  PRICE,
+  REPLY_BYTES,
+} from '../../../support/payment/sale-world.ts';
 import { newKey } from '../../../support/usdc/payments.ts';
 
 const OTHER = '192.0.2.2';
@@ -128,11 +136,13 @@ describe('a call that fails uncharged', () => {
     ['the client alone', 'the payer did not sign', { signature: NOT_SIGNED }, null, null, 5],
     ['the client alone', 'contracts were asked too often', { signature: MANY_CONTRACTS }, null, null, 5],
     ['the client alone', 'a contract could not be asked in the end', { signature: UNANSWERED }, null, null, 5],
+    ['nobody', 'the service had no time to ask for a signature', { signature: BUSY }, null, null, null],
     ['nobody', 'the chain could not be asked for a signature', { signature: CHAIN_AWAY }, null, null, null],
     ['payer and client', 'the payer lacks the money', { payer: LACKS_MONEY }, null, 3, 5],
     ['nobody', 'the payer could not be read', { payer: CHAIN_AWAY }, null, null, null],
     ['payer and client', 'the payment could not be settled', { verify: LACKS_MONEY }, null, 3, 5],
     ['nobody', 'the chain could not say whether it can', { verify: CHAIN_AWAY }, null, null, null],
+    ['nobody', 'the check had to wait for its turn', { verify: MANY_CONTRACTS }, null, null, null],
     ['nobody', 'the service had no time for the check', { verify: BUSY }, null, null, null],
     ['payer and client', 'the endpoint failed after the checks', {}, new UpstreamFailed('test', 'moody'), 3, 5],
     ['nobody', 'the service was short of something after the checks', {}, BUSY, null, null],
@@ -204,6 +214,21 @@ describe('payments whose outcome is unknown', () => {
 });
 
 describe('a settlement that moved nothing', () => {
+  test('takes no place among the payments whose outcome is unknown', async () => {
+    const { sell, sign, says } = openSale({ limits: NO_LIMITS });
+    const key = newKey();
+    const [ended, open] = [sign({ key }), sign({ key })];
+    says.settles = 'unknown';
+    for (const payment of [ended, open]) await sell({}, payment);
+    says.looksUp = PRICE;
+    expect(await sell({}, ended)).toHaveProperty('answer');
+    // Their rows are read for this one, and not again within a second.
+    says.settles = 'reverted';
+    expect(await sell({}, sign({ key }))).toMatchObject({ reason: REVERTED });
+    says.settles = PRICE;
+    expect(await sell({}, sign({ key }))).toHaveProperty('answer');
+  });
+
   test.each([
     ['was sent: it has cost gas, and the client brings no new payers for a day', 'reverted', 86_400],
     ['was not sent: it has cost no gas, and new payers are taken', 'not sent', 0],

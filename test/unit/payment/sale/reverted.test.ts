@@ -53,6 +53,17 @@ describe('a payment that has reverted', () => {
     ]);
   });
 
+  test('is judged by its new row once it is sold again: in flight first, and then it has its answer', async () => {
+    const { sell, payment, hold } = await openReverted();
+    const { arrived, go } = hold('verify');
+    const again = sell({}, payment);
+    await arrived;
+    expect(await sell({}, payment)).toMatchObject({ status: 409, code: 'payment_in_flight', charged: 'unknown' });
+    go();
+    expect(await again).toMatchObject(AGAIN);
+    expect(await sell({}, payment)).toMatchObject(AGAIN);
+  });
+
   test('buys nothing for another request or client: a third party may have sent it, and may present it', async () => {
     const { sell, payment, says, row, moody, latch } = await openReverted();
     for (const evidence of ['unused', 'paid'] as const) {
@@ -265,7 +276,7 @@ describe('an uncharged failure of a payment that has reverted never says that it
 test('a bounded number of paid payments is remembered, and the oldest is looked up again', async () => {
   const { present, mays } = openReviews('paid');
   for (let at = 0; at < 10_000; at++) expect(await present(`payment ${at}`)).toBe('paid');
-  await present('payment 0');
+  expect(await present('payment 0')).toBe('paid');
   expect(mays).toHaveLength(10_000);
   await present('one too many');
   await present('payment 1');

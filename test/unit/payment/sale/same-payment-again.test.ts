@@ -150,7 +150,7 @@ describe('a payment that is presented on two connections', () => {
   test.each(CHANGES)(
     'is sold once and answered on both, whatever the chain shows the slower one: %s',
     async (fault) => {
-      const { sell, sign, hold, latch, failures } = openSale();
+      const { sell, sign, hold, latch, failures, asked } = openSale();
       const payment = sign();
       const { arrived, go } = hold('payer', fault);
       const slow = sell({}, payment);
@@ -159,6 +159,8 @@ describe('a payment that is presented on two connections', () => {
       go();
       expect(await slow).toMatchObject(SOLD);
       expect([latch.runs(), failures.hasFailed(CLIENT)]).toEqual([1, false]);
+      // A payment that the checks refuse causes no durable write.
+      expect(asked.filter((step) => step === 'reserve')).toHaveLength(fault ? 1 : 2);
     },
   );
 
