@@ -156,6 +156,7 @@ const REREAD_MS = 1000;
 const RETRY_AFTER_SECONDS = 10;
 
 interface Holder {
+  readonly name: string;
   readonly limit: number;
   readonly ids: Set<string>;
   readMs: number;
@@ -179,13 +180,12 @@ export function createUnknownPayments({
 }): UnknownPayments {
   const soon = createReadSoon(clock);
   const holders = new Map<string, Holder>();
-  const holdersOf = new Map<string, readonly string[]>();
+  const holdersOf = new Map<string, readonly Holder[]>();
 
   function forget(id: string): void {
-    for (const name of holdersOf.get(id) ?? []) {
-      const holder = holders.get(name);
-      holder?.ids.delete(id);
-      if (holder?.ids.size === 0) holders.delete(name);
+    for (const { name, ids } of holdersOf.get(id) ?? []) {
+      ids.delete(id);
+      if (ids.size === 0) holders.delete(name);
     }
     holdersOf.delete(id);
   }
@@ -195,24 +195,22 @@ export function createUnknownPayments({
     if (clock.nowMs() - holder.readMs < REREAD_MS) return true;
     holder.readMs = clock.nowMs();
     for (const id of [...holder.ids]) {
-      const state = (await soon(ledger.get(id)))?.state;
-      if (state !== 'unknown' && state !== 'settling') forget(id);
+      const row = await soon(ledger.get(id));
+      if (row?.state !== 'unknown') forget(id);
     }
     return holder.ids.size >= holder.limit;
   }
 
   return {
     note(id, payer, client) {
-      const names = namesOf(limits, payer, client).filter(([, limit]) => limit > 0);
-      for (const [name, limit] of names) {
-        const holder = holders.get(name) ?? { limit, ids: new Set(), readMs: Number.NEGATIVE_INFINITY };
+      const limited = namesOf(limits, payer, client).filter(([, limit]) => limit > 0);
+      const its = limited.map(([name, limit]) => {
+        const holder = holders.get(name) ?? { name, limit, ids: new Set(), readMs: Number.NEGATIVE_INFINITY };
         holder.ids.add(id);
         holders.set(name, holder);
-      }
-      holdersOf.set(
-        id,
-        names.map(([name]) => name),
-      );
+        return holder;
+      });
+      holdersOf.set(id, its);
       const [oldest] = holdersOf.keys();
       if (holdersOf.size > MAX_REMEMBERED && oldest !== undefined) forget(oldest);
     },
@@ -225,13 +223,14 @@ export function createUnknownPayments({
   };
 }
 
-function namesOf(limits: UnknownLimits, payer: string, client: string): (readonly [name: string, limit: number])[] {
-  const site = siteKey(client);
-  return [
+function namesOf(limits: UnknownLimits, payer: string, client: string): [name: string, limit: number][] {
+  const names: [string, number][] = [
     [`payer ${payer}`, limits.payer],
     [`client ${client}`, limits.client],
-    ...(site === null ? [] : [[`client ${site}`, limits.client * CLIENTS_PER_SITE] as const]),
   ];
+  const site = siteKey(client);
+  if (site !== null) names.push([`client ${site}`, limits.client * CLIENTS_PER_SITE]);
+  return names;
 }
 
 function tooMany(): TooMany {
