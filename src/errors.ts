@@ -45,6 +45,7 @@ export class AppError extends Error {
 
 /** 400: the request cannot be served as written. `errors` names each parameter. */
 export class BadParameter extends AppError {
+  declare readonly errors: ParameterError[];
   constructor(errors: ParameterError[], code = 'bad_parameter') {
     super(400, code, errors.map(sentenceOf).join('; '), { errors });
   }

@@ -147,8 +147,7 @@ function faultOf<S>(endpoint: Endpoint<S>, query: Query, sources: S): string | n
     endpoint.checkParams(parseParams(endpoint, query), sources);
     return null;
   } catch (error) {
-    if (!(error instanceof BadParameter)) return null;
-    return error.errors?.map(inWords).join('; ') ?? null;
+    return error instanceof BadParameter ? error.errors.map(inWords).join('; ') : null;
   }
 }
 

@@ -2,15 +2,16 @@ import { createHash, randomBytes } from 'node:crypto';
 import fastify from 'fastify';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
-import { defineEndpoint, type EndpointSpec } from '../../../src/catalogue/endpoint.ts';
+import { defineEndpoint, type Endpoint, type EndpointSpec } from '../../../src/catalogue/endpoint.ts';
 import type { RailsConfig } from '../../../src/config/payment.ts';
 import { AppError, BadParameter } from '../../../src/errors.ts';
 import { createPricedTool } from '../../../src/mcp/priced-tool.ts';
 import type { Call, Sold } from '../../../src/payment/call.ts';
-import type { RailFor } from '../../../src/payment/checkout.ts';
-import { createGate } from '../../../src/payment/gate.ts';
+import { type Checkout, onlyKnown, type RailFor } from '../../../src/payment/checkout.ts';
+import { createGate, type Gate } from '../../../src/payment/gate.ts';
 import type { LightningRail } from '../../../src/payment/lightning/offers.ts';
 import { MAINNET } from '../../../src/payment/lightning/terms.ts';
+import type { Demand } from '../../../src/payment/protocol.ts';
 import { AnswerGone } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { RailProbes } from '../../../src/payment/settling.ts';
@@ -70,6 +71,8 @@ interface Sale {
   readonly client: string;
   readonly identity: string | null;
   readonly payload: unknown;
+  /** In USDC: the terms by which the rail was chosen. */
+  readonly accepted?: unknown;
   readonly signal: AbortSignal;
 }
 
@@ -104,10 +107,10 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
     const { client, identity, signal } = call;
     return { money, params: call.params(), client, identity, signal, payload };
   };
-  const railFor: RailFor = () => ({
+  const railFor: RailFor = (accepted) => ({
     recognises: () => true,
     sell: async (call, { payload }) =>
-      sell(saleOf('usdc', call, payload), async () => ({
+      sell({ ...saleOf('usdc', call, payload), accepted }, async () => ({
         body: await call.run('sale', call.signal),
         receipt: {
           success: true,
@@ -139,8 +142,11 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
   const usdc = checkouts.usdcRoutes(offerOf, null)(endpoint);
   const lightning = inBitcoin.routes(protocol)(endpoint);
   const log = { error: (_: object, message: string) => void events.push(message) };
-  const gate = createGate<null>({ checkoutOf: () => usdc, protocol: surfaces.usdcProtocol, log });
-  const lightningGate = createGate<null>({ checkoutOf: () => lightning, protocol, log });
+  const gatesOf = (sold: Record<Way['money'], Checkout<unknown, Demand>>) => ({
+    usdc: createGate<null>({ checkoutOf: () => sold.usdc, protocol: surfaces.usdcProtocol, log }),
+    lightning: createGate<null>({ checkoutOf: () => sold.lightning, protocol, log }),
+  });
+  const gates = gatesOf({ usdc, lightning });
   const ofTools = { usdc: checkouts.usdcTools(offerOf), lightning: inBitcoin.tools };
   const tool = createPricedTool(endpoint, {
     sources: null,
@@ -157,19 +163,8 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
     return lightning.read(askOf({ target, query: PARAMS, client: CLIENT }));
   };
 
-  const app = fastify();
-  app.setErrorHandler((error, _request, reply) => {
-    const { status, code, message: detail, charged } = asAppError(error);
-    return reply.code(status).send({ code, detail, charged });
-  });
-  app.addHook('onSend', async () => void events.push('answered'));
-  app.route({ method: ['GET', 'HEAD'], url: PATHS.usdc, ...gate.guard(endpoint) });
-  app.route({ method: ['GET', 'POST'], url: PATHS.lightning, ...lightningGate.guard(endpoint) });
-  await app.ready();
-  onTestFinished(async () => {
-    await app.close();
-    await bench.close();
-  });
+  onTestFinished(() => bench.close());
+  const app = await mountRoutes(endpoint, gates, events);
   const { call, begin } = createCaller(app, tool, events);
   const doing = (error: Error) => {
     state.sell = () => Promise.reject(error);
@@ -178,7 +173,7 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
   return {
     endpoint,
     app,
-    gate,
+    gate: gates.usdc,
     tool,
     sales,
     offered,
@@ -187,6 +182,11 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
     /** The texts of the invoices that the node has made. */
     invoices: () => node.invoices.map(({ text }) => text),
     call,
+    /** The calls of the same routes, once they are not sold any more. `refusal`: another one than that. */
+    withdraw: async (refusal?: () => AppError) => {
+      const known = { usdc: onlyKnown(usdc, refusal), lightning: onlyKnown(lightning, refusal) };
+      return createCaller(await mountRoutes(endpoint, gatesOf(known), events), tool, events).call;
+    },
     /** Asks for the price, and pays for it. An offer from before is too old by then. */
     buy: async (way: Way, request: Request = {}) => {
       await clock.advance(60_000);
@@ -228,6 +228,21 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
       state.probes = ok === null ? {} : { channels: { ok, detail: '' } };
     },
   };
+}
+
+/** Closed when the test has ended. */
+async function mountRoutes(endpoint: Endpoint<null>, gates: Record<Way['money'], Gate<null>>, events: string[]) {
+  const app = fastify();
+  app.setErrorHandler((error, _request, reply) => {
+    const { status, code, message: detail, charged } = asAppError(error);
+    return reply.code(status).send({ code, detail, charged });
+  });
+  app.addHook('onSend', async () => void events.push('answered'));
+  app.route({ method: ['GET', 'HEAD'], url: PATHS.usdc, ...gates.usdc.guard(endpoint) });
+  app.route({ method: ['GET', 'POST'], url: PATHS.lightning, ...gates.lightning.guard(endpoint) });
+  await app.ready();
+  onTestFinished(() => app.close());
+  return app;
 }
 
 function soldEndpoint(more: Partial<Spec> = {}, runs: string[]) {

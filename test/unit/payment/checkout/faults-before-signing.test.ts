@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { BadParameter } from '../../../../src/errors.ts';
 import {
   LIGHTNING_ROUTE,
@@ -37,6 +38,18 @@ describe('parameters', () => {
         expect(await world.call(way, { params, payment })).toMatchObject({ status: 400, code: 'bad_parameter' });
       expect([world.sales, world.offered, world.invoices(), world.runs]).toEqual([[], [], [], []]);
     });
+  });
+
+  test('of a request that has none are judged once, not for each 402', async () => {
+    let judged = 0;
+    const checkParams = () => {
+      judged += 1;
+      throw new BadParameter([{ path: 'a', message: 'is not sold' }]);
+    };
+    const { call } = await openCheckouts({ endpoint: { params: z.object({}) as never, checkParams } });
+    for (let at = 0; at < 3; at++)
+      expect((await call(USDC_ROUTE, { url: PATHS.usdc })).words).toContain(`a: is not sold. ${MEND}`);
+    expect(judged).toBe(1);
   });
 
   test('given twice are a fault', async () => {

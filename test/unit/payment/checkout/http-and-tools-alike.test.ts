@@ -82,6 +82,16 @@ describe.each(WAYS)('%s', (_name, way) => {
   });
 });
 
+test.each(named(USDC_ROUTE, USDC_TOOL))(
+  '%s chooses the rail by the terms that its buyer accepts',
+  async (_name, way) => {
+    const world = await openCheckouts();
+    const accepted = { ...PLAIN, scheme: 'batch-settlement' };
+    expect((await world.call(way, { payment: { ...PAYMENTS.usdc, accepted } })).status).toBe(200);
+    expect(world.sales).toMatchObject([{ accepted }]);
+  },
+);
+
 test('a route does not tell the rail that a buyer has left who has its answer', async () => {
   const world = await openCheckouts();
   const origin = await world.app.listen({ port: 0, host: '127.0.0.1' });
