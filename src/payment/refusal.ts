@@ -46,7 +46,7 @@ export class PaymentRefused extends Error {
     this.detail = detail;
   }
 
-  /** The refusal of a settlement, with a scheme's own name of the reason. */
+  /** This refusal, and the settlement's, with a scheme's own name of the reason. */
   renamed(reason: string): PaymentRefused {
     const settlement = this.settlement && { ...this.settlement, errorReason: reason };
     return new PaymentRefused(reason, { settlement, correction: this.correction, detail: this.detail });

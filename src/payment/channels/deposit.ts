@@ -165,8 +165,7 @@ export async function sellDeposit(
   } catch (error) {
     if (error instanceof UsedElsewhere) throw await chargedUnknown(() => staleOrMismatched(store, charge()));
     if (error instanceof AnswerGone) throw error.withReceipt(channelReceipt);
-    if (error instanceof PaymentRefused && error.settlement && depositReason(error.reason) !== error.reason)
-      throw error.renamed(depositReason(error.reason));
+    if (error instanceof PaymentRefused) throw error.renamed(depositReason(error.reason));
     if (error instanceof AppError && error.code === OPEN_PAYMENTS)
       throw await chargedUnknown(() => busyOrStale(store, charge()));
     throw error;
@@ -224,7 +223,7 @@ export function createDepositLimits({
   async function isSpent({ id, charged, writtenOff, state }: Channel): Promise<boolean> {
     const { balance, refundNonce } = state;
     const spent = charged - writtenOff;
-    if (2n * spent < (balance > minDeposit ? balance : minDeposit)) return false;
+    if (2n * spent < minDeposit) return false;
     const refunded = refundNonce === 0n ? 0n : await store.getRefunded(id);
     return 2n * spent >= balance + refunded;
   }

@@ -22,7 +22,7 @@ import type { Payment } from '../../../src/store/ports/payments.ts';
 import { NETWORK } from '../ledger/channel-rows.ts';
 import { memory } from '../ledger/ledger-adapters.ts';
 import type { ManualClock } from '../manual-clock.ts';
-import { runningWith, usdcCallOf } from '../payment/call.ts';
+import { runningByPurpose, usdcCallOf } from '../payment/call.ts';
 import { plainRequirement } from '../usdc/payments.ts';
 import { BUYER, openChannelLedger, type UnitChannel } from './channel-ledger.ts';
 import { channelMessage, type MessageChanges } from './channel-messages.ts';
@@ -50,7 +50,7 @@ const config = loadConfig({
   CHANNELS_PAYER_DEPOSITS_PER_DAY: '2',
   SETTLE_WAIT_MS: String(SETTLE_WAIT_MS),
 });
-const RUNNING = runningWith({} as Sources, 60_000);
+const RUNNING = runningByPurpose<Sources>(60_000);
 const entry = channelEntry(config.rails.channels as NonNullable<typeof config.rails.channels>);
 
 export interface Call {
@@ -62,8 +62,8 @@ export interface Call {
   readonly price?: bigint;
   readonly isOff?: true;
   readonly signal?: AbortSignal;
-  /** What happens while the endpoint runs. What it throws is the endpoint's error. */
-  readonly run?: () => Promise<unknown>;
+  /** What happens while the endpoint runs with these sources. What it throws is the endpoint's error. */
+  readonly run?: (sources: Sources) => Promise<unknown>;
 }
 
 type Bed = Awaited<ReturnType<typeof openChannelLedger>>;
@@ -158,6 +158,7 @@ async function openSeller(world: World) {
   const settling = {
     settle: ({ id, call }: Intent) => {
       script.settledBy.push(call ? bytesToHex(call.to) : 'the token');
+      script.settledWith.push(call?.data);
       return settle(id);
     },
     resume: ({ id }: Payment) => settle(id),
@@ -220,9 +221,9 @@ function endpointOf({ price = PRICE, isOff, run = async () => {} }: Call, runs: 
     params: z.object({ tag: z.string().max(40) }),
     result: z.strictObject({ answer: z.string() }),
     example: { params: { tag: 'a' }, result: { answer: 'answer 1' } },
-    run: async () => {
+    run: async (_params, sources) => {
       const answer = `answer ${++runs.count}`;
-      await run();
+      await run(sources);
       return { answer };
     },
   });

@@ -32,6 +32,8 @@ export function createScript() {
     asked: [] as string[],
     /** The contracts that were to be called to settle a deposit. */
     settledBy: [] as string[],
+    /** The calldata of those calls. */
+    settledWith: [] as (Uint8Array | undefined)[],
     settlement: 'paid' as 'paid' | 'reverted' | 'used elsewhere' | 'expired' | 'another reason' | 'unknown',
     /** What the logs say of a deposit's authorization. */
     evidence: 'open' as 'open' | 'paid' | 'used elsewhere' | 'unknown',

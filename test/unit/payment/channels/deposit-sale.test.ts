@@ -28,6 +28,14 @@ describe('a deposit that is sold', () => {
     expect((await bed.store.findSale(of.id, PRICE))?.deliveredAt).toBe(bed.clock.nowMs());
   });
 
+  test('into a channel that the ledger knows writes no row of the channel again', async () => {
+    const { ask, deposit, voucher, count } = await openChannelSale();
+    await ask({}, voucher(PRICE));
+    count('note the channel');
+    expect(await ask({ tag: 'b' }, deposit(2n * PRICE))).toBe('answer 2');
+    expect(count('note the channel')).toBe(0);
+  });
+
   test('lets its channel sell the next calls for vouchers', async () => {
     const { ask, deposit, voucher, bed } = await openChannelSale();
     const of = bed.fund(0n);
@@ -113,10 +121,12 @@ describe('a deposit whose settlement fails', () => {
   });
 
   test('without a known end is in doubt, and is sold once that is known', async () => {
-    const { ask, deposit, script, runs } = await openChannelSale();
+    const { ask, deposit, script, runs, row } = await openChannelSale();
     const once = deposit(PRICE);
     script.settlement = 'unknown';
     expect(await ask({}, once)).toBe('503 settlement_unknown, charged: unknown');
+    // Until then its row keeps the call that settles it.
+    expect([(await row())?.calldata]).toEqual(script.settledWith);
     script.settlement = 'paid';
     expect([await ask({}, once), runs()]).toEqual(['answer 1', 1]);
   });

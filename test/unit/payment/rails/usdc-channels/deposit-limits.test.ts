@@ -5,7 +5,16 @@ import { channelState, channelTerms, SEEN_AT } from '../../../../support/ledger/
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
 
 const MIN = 1_000_000n;
-const TOO_MANY = { status: 429, code: 'too_many_deposits', charged: false };
+/** What a payer or a client hears. */
+const tooMany = (whose: 'payer' | 'client') => ({
+  status: 429,
+  code: 'too_many_deposits',
+  charged: false,
+  message:
+    `this ${whose} has made too many deposits today whose money was not spent; ` +
+    'use the channels that hold money, or pay each call by the entry "exact"',
+});
+const TOO_MANY = tooMany('payer');
 let clock: ManualClock;
 let limits: DepositLimits;
 beforeEach(() => {
@@ -75,8 +84,9 @@ test('a deposit that is only looked at is refused like others and counts for not
 
 test('many payers of one client, or of one IPv6 site, share what it may have', async () => {
   for (const payer of [1, 2]) expect(await taken(channel(0n, 0n, { payer }))).toBe('taken');
-  await expect(limits.take(channel(0n, 0n, { payer: 3 }), '1.2.3.4')).rejects.toMatchObject(TOO_MANY);
+  await expect(limits.take(channel(0n, 0n, { payer: 3 }), '1.2.3.4')).rejects.toMatchObject(tooMany('client'));
   for (let at = 0; at < 8; at++)
     expect(await taken(channel(0n, 0n, { payer: 10 + at }), `2001:db8:1:${at}::/64`)).toBe('taken');
-  await expect(limits.take(channel(0n, 0n, { payer: 20 }), '2001:db8:1:9::/64')).rejects.toMatchObject(TOO_MANY);
+  const other = limits.take(channel(0n, 0n, { payer: 20 }), '2001:db8:1:9::/64');
+  await expect(other).rejects.toMatchObject(tooMany('client'));
 });
