@@ -75,8 +75,8 @@ function createTurn(options: SellVoucherOptions) {
   /** Another process may have charged the voucher. Unless the ledger denies it, the error says `charged: "unknown"`. */
   async function fail({ channelId, payload }: VoucherCall, error: unknown): Promise<never> {
     if (error instanceof PaymentRefused) throw error;
-    const now = await soon(options.store.get(channelId)).catch(() => 'unread' as const);
-    if (now !== 'unread' && now && now.charged < payload.voucher.maxClaimableAmount) throw error;
+    const now = await soon(options.store.get(channelId)).catch(() => null);
+    if (now && now.charged < payload.voucher.maxClaimableAmount) throw error;
     return chargedUnknown(() => Promise.reject(error));
   }
 

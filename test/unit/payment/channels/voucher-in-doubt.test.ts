@@ -156,6 +156,12 @@ describe('a voucher that another process charges meanwhile is answered as unknow
       return go();
     });
     expect(await ask({}, voucher(PRICE))).toBe('503 chain_busy, charged: unknown');
+    // Nor where the ledger shows lower charges later: another process is selling over this channel.
+    on('read the channel', async (go, nth) => {
+      if (nth === 2) throw new Unavailable('chain_busy', 'busy');
+      return go();
+    });
+    expect(await ask({}, voucher(PRICE))).toBe('503 chain_busy, charged: unknown');
     expect(failed).toEqual([]);
   });
 

@@ -55,17 +55,20 @@ describe('a voucher is refused', () => {
     expect(await ask({ tag: 'c' }, voucher(2n * PRICE, { identifier: ID }))).toBe(conflict('unknown'));
   });
 
-  test.each(['refund', 'deposit'])('while a %s of its channel is open, and no endpoint runs', async (what) => {
-    const { ask, voucher, bed, channel, runs, noted } = await openChannelSale();
-    const charge = { channelId: channel.id, max: PRICE, signature: Buffer.alloc(65, 1) };
-    if (what === 'deposit')
-      await bed.stores.payments.reserve({ ...depositSale('d', 'a', PRICE), channel: charge }, 0, null);
-    else await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id }), { charged: 0n });
-    expect(await ask({ price: 2n * PRICE }, voucher(2n * PRICE, { accepted: { amount: '1000' } }))).toBe(
-      '402 channel_busy',
-    );
-    expect([runs(), (await noted()).charged]).toEqual([0, 0n]);
-  });
+  test.each(['refund', 'deposit'])(
+    'while a %s of its channel is open: nothing runs, and it is read once',
+    async (what) => {
+      const { ask, voucher, bed, channel, runs, noted, count } = await openChannelSale();
+      const charge = { channelId: channel.id, max: PRICE, signature: Buffer.alloc(65, 1) };
+      if (what === 'deposit')
+        await bed.stores.payments.reserve({ ...depositSale('d', 'a', PRICE), channel: charge }, 0, null);
+      else await bed.store.begin(operation('r', { kind: 'refund', channelId: channel.id }), { charged: 0n });
+      const refused = ask({ price: 2n * PRICE }, voucher(2n * PRICE, { accepted: { amount: '1000' } }));
+      expect(await refused).toBe('402 channel_busy');
+      expect(count('read the channel')).toBe(1);
+      expect([runs(), (await noted()).charged]).toEqual([0, 0n]);
+    },
+  );
 
   test('while the chain cannot be read, which is no failure of the data that is sold', async () => {
     const { sell, ask, voucher, bed, clock, runs, failed } = await openChannelSale();
@@ -96,21 +99,25 @@ describe('a voucher is refused', () => {
   });
 
   test('while charges of its channel wait long for a claim that cannot be sent', async () => {
-    const { ask, voucher, script, clock, runs } = await openChannelSale();
+    const { ask, sell, voucher, script, clock, runs } = await openChannelSale();
     await ask({}, voucher(PRICE));
     script.cannotSend = 'no gas';
     await clock.advance(2000);
     expect(await ask({ tag: 'b' }, voucher(2n * PRICE))).toBe('answer 2');
     await clock.advance(1);
-    expect(await ask({ tag: 'c' }, voucher(3n * PRICE))).toBe('503 settlement_unavailable, charged: false');
+    const message = 'charges of this channel cannot be claimed now: no gas';
+    const unavailable = { status: 503, code: 'settlement_unavailable', charged: false, message };
+    await expect(sell({ tag: 'c' }, voucher(3n * PRICE))).rejects.toMatchObject(unavailable);
     expect(runs()).toBe(2);
   });
 
   test('once more than ten times the threshold was charged while no claim can be sent, before any of it is old', async () => {
-    const { ask, voucher, script, runs } = await openChannelSale();
+    const { ask, sell, voucher, script, runs } = await openChannelSale();
     script.cannotSend = 'no gas';
     for (let call = 1n; call <= 10n; call++) await ask({ tag: `${call}` }, voucher(call * PRICE));
-    expect(await ask({ tag: 'last' }, voucher(11n * PRICE))).toBe('503 settlement_unavailable, charged: false');
+    const message = 'charges of payment channels cannot be claimed now: no gas';
+    const unavailable = { status: 503, code: 'settlement_unavailable', charged: false, message };
+    await expect(sell({ tag: 'last' }, voucher(11n * PRICE))).rejects.toMatchObject(unavailable);
     expect(runs()).toBe(10);
     script.cannotSend = null;
     expect(await ask({ tag: 'last' }, voucher(11n * PRICE))).toBe('answer 11');
@@ -121,6 +128,25 @@ describe('a voucher is refused', () => {
     on('charge', async () => null);
     expect(await ask({}, voucher(PRICE))).toBe('402 channel_busy');
     expect([count('charge'), runs()]).toEqual([3, 1]);
+  });
+
+  test('while 32 stale ones wait for its channel, and never one that fits', async () => {
+    const { ask, voucher, waiting, runs } = await openChannelSale();
+    await ask({}, voucher(PRICE));
+    const held = createPause();
+    const first = ask({ tag: 'b', run: held.pause }, voucher(2n * PRICE));
+    await held.reached;
+    const leaving = new AbortController();
+    const stale = (tag: string) => ask({ tag, signal: leaving.signal }, voucher(9n * PRICE));
+    const crowd = Array.from({ length: 32 }, (_, at) => stale(`stale ${at}`));
+    await expect.poll(waiting).toBe(32);
+    expect(await stale('one too many')).toBe('402 channel_busy');
+    const fitting = ask({ tag: 'b' }, voucher(2n * PRICE));
+    await expect.poll(waiting).toBe(33);
+    leaving.abort();
+    expect(new Set(await Promise.all(crowd))).toEqual(new Set(['402 channel_busy']));
+    held.go();
+    expect([await first, await fitting, runs()]).toEqual(['answer 2', 'answer 2', 2]);
   });
 
   test('where its buyer leaves before its turn', async () => {

@@ -6,6 +6,7 @@ import { CHANNEL_TERMS, scheme } from '../../../support/channels/channel-payment
 import { openChannelSale, PRICE } from '../../../support/channels/channel-sale.ts';
 import { createPause } from '../../../support/channels/ledger-steps.ts';
 import { NETWORK } from '../../../support/ledger/channel-rows.ts';
+import { SOURCES_OF } from '../../../support/payment/call.ts';
 
 const ID = 'identifier-000001';
 const STALE = (charges: bigint) => `402 cumulative_amount_mismatch, charges: ${charges}`;
@@ -25,6 +26,13 @@ describe('a voucher that is sold', () => {
     expect((await row())?.deliveredAt).toBe(clock.nowMs());
     const signed = signRecoverable(scheme.voucherDigest(channel.id, PRICE), channel.privateKey);
     expect(Buffer.from((await noted()).signature!)).toEqual(Buffer.from(signed));
+  });
+
+  test('runs its endpoint with the sources of sales, which come first at the chain', async () => {
+    const { ask, voucher } = await openChannelSale();
+    const ranWith: unknown[] = [];
+    await ask({ run: async (sources) => void ranWith.push(sources) }, voucher(PRICE));
+    expect(ranWith).toEqual([SOURCES_OF.sale]);
   });
 
   test('has a key of its own for each voucher of one payer, and a hash of the whole voucher', async () => {
