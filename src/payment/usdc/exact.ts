@@ -1,6 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { RemoteFacilitatorConfig } from '../../config/payment.ts';
+import type { RailsConfig, RemoteFacilitatorConfig } from '../../config/payment.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
@@ -59,6 +59,11 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
 /** Gas of a lone payment, as it was seen on Arc (docs/benchmarks.md, "What a call costs the seller"). */
 const LONE_PAYMENT_GAS = 112_519n;
 
+/** Whether a route of this price is sold for a lone transfer. */
+function isSoldAt(price: bigint, { exactFrom }: RailsConfig): boolean {
+  return exactFrom !== null && price >= exactFrom;
+}
+
 /** Always on, because payments for earlier offers must end. `/readyz` fails while its facilitator's probe does. */
 export const exactInfo: RailInfo = {
   name: 'usdc-exact',
@@ -67,7 +72,7 @@ export const exactInfo: RailInfo = {
   way: 'usdc',
   takesFromBalance: true,
   entry: (plain) => plain,
-  sells: (price, { exactFrom }) => exactFrom !== null && price >= exactFrom,
+  sells: isSoldAt,
   gasOfCall: ({ remote }) => (remote ? 0n : LONE_PAYMENT_GAS),
   service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
 };
@@ -114,7 +119,6 @@ function openScheme(needs: ExactNeeds, status: SettlerStatus): SignedScheme {
   const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, contract);
   const digestOf = (authorization: Authorization) => authorizationDigest(authorization, separator);
   const validity = { least: neededValidity(config), most: MOST_VALIDITY_SECONDS };
-  const isSoldAt = (price: bigint): boolean => exactInfo.sells?.(price, config.rails) ?? true;
   return {
     contract,
     status,
@@ -122,7 +126,8 @@ function openScheme(needs: ExactNeeds, status: SettlerStatus): SignedScheme {
     read: (payload) => readSigned(payload, contract),
     checkAccepted: (accepted, requirement) => {
       checkAccepted(accepted, requirement);
-      if (!isSoldAt(BigInt(requirement.amount))) throw new PaymentRefused(NOT_OFFERED, { detail: OTHER_RAILS });
+      if (!isSoldAt(BigInt(requirement.amount), config.rails))
+        throw new PaymentRefused(NOT_OFFERED, { detail: OTHER_RAILS });
     },
     check: ({ authorization }, requirement, now) => checkAuthorization(authorization, requirement, now, validity),
     checkSignature: createSignatureCheck({ check, digestOf, status, ledger, contracts }),

@@ -50,12 +50,36 @@ describe('a payment of the token', () => {
     expect(asked).toEqual([]);
   });
 
+  test.each<[string, object]>([
+    ['the payment of another seller', { payTo: newKey().address }],
+    ['another token', { asset: SHARING }],
+    ['another price', { amount: '999' }],
+    ['another network', { network: 'eip155:1' }],
+  ])('buys nothing while it names %s as its terms, whatever was signed', async (_, change) => {
+    const { sell, pay, asked } = await openExactSale();
+    const payment = pay();
+    const named = { ...payment, accepted: { ...payment.accepted, ...change } };
+    const reason = 'network' in change ? 'invalid_exact_evm_network_mismatch' : 'No matching payment requirements';
+    await expect(sell({}, named)).rejects.toMatchObject({ reason });
+    expect(asked).toEqual([]);
+    expect(await sell({}, payment)).toMatchObject(ANSWERED);
+  });
+
   test('buys nothing on a route that is too cheap for a lone transfer', async () => {
     const { sell, pay, asked } = await openExactSale({ exactFrom: 1000n });
     const refused = { reason: 'No matching payment requirements', detail: expect.stringContaining('lone transfer') };
     await expect(sell({ price: 999n }, pay({ value: 999n }))).rejects.toMatchObject(refused);
     expect(asked).toEqual([]);
     expect(await sell()).toMatchObject(ANSWERED);
+  });
+
+  test('is shown to the books by its transfer on the chain', async () => {
+    const { sell, pay, row, settling } = await openExactSale();
+    const payment = pay();
+    await sell({}, payment);
+    const sold = await row(payment);
+    if (!sold) throw new Error('no row');
+    expect(await settling.books?.compare([sold], 100)).toEqual([{ kind: 'shown' }]);
   });
 
   test('must outlast serving and settling, and is not valid for longer than clients sign for', async () => {
