@@ -6,6 +6,7 @@ import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
+import { openChannels } from '../../../src/payment/channels/rail.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../../../src/payment/limits.ts';
 import type { UsdcRail } from '../../../src/payment/rail.ts';
@@ -16,11 +17,15 @@ import type { Found, Relayer } from '../../../src/payment/settler.ts';
 import { type ChainCheck, createContractBudget } from '../../../src/payment/usdc/checks.ts';
 import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
 import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
-import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';
+import { gatewayExtra, gatewayInfo, openGatewayRail } from '../../../src/payment/usdc/gateway.ts';
 import { NOTHING_SPENT } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
-import { contractsOf, openRails, RAILS, type RailKit } from '../../../src/wiring/rails.ts';
+
+
+import { contractsOf, openRails, RAILS, type RailKit, railNames } from '../../../src/wiring/rails.ts';
+
+
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
@@ -325,6 +330,41 @@ describe('the rails', () => {
     await Promise.all([on.close(), off.close()]);
   });
 
+  test('make the service unready by the facilitator alone: the Gateway is a further way to pay', async () => {
+    const [all, plain] = [await open({ ...facilitated(), ...withGateway() }), await open({})];
+    const services = ({ rails, parts }: typeof all) => rails.map(({ info }) => info.service(parts.config.rails));
+    expect(services(all)).toEqual([
+      { name: 'facilitator', isVital: true },
+      { name: 'gateway', isVital: false },
+    ]);
+    expect(services(plain)).toEqual([null]);
+    await Promise.all([all.close(), plain.close()]);
+  });
+
+  test('recognise a payment by the entry of the 402 that it names; what no other one recognises is for the first', async () => {
+    const withChannels = { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: `0x${'3'.repeat(64)}` };
+    const { rails, parts, close } = await open({ ...withGateway(), ...withChannels });
+    const named = rails.map(({ info }) => ({ ...info.entry(requirement, parts.config.rails) }));
+    expect(rails.map(({ recognises }) => named.map((entry) => recognises(entry)))).toEqual([
+      [true, true, true],
+      [false, true, false],
+      [false, false, true],
+    ]);
+    expect(rails.slice(1).map(({ recognises }) => recognises({ extra: null }))).toEqual([false, false]);
+    await close();
+  });
+
+  test('have neither the Gateway’s rail, nor its entry, nor a name for its rows while it is off', async () => {
+    const [on, off] = [await open(withGateway()), await open({})];
+    const nameOf = ({ parts }: typeof on) => railNames(parts.config).railOf(hexToBytes(WALLET));
+    expect([nameOf(on), nameOf(off)]).toEqual(['usdc-gateway', null]);
+    expect(gatewayInfo.entry(requirement, on.parts.config.rails).extra).toEqual(gatewayExtra(WALLET));
+    expect(() => gatewayInfo.entry(requirement, off.parts.config.rails)).toThrow('the Gateway is off');
+    expect(() => openGatewayRail(off.parts, WELL)).toThrow('the Gateway is off');
+    expect(() => openChannels(off.parts, WELL)).toThrow('payment channels are off');
+    await Promise.all([on.close(), off.close()]);
+  });
+
   test('are well when /supported lists what we sell for, and say why where it does not', async () => {
     const { probe, close } = await open({ ...facilitated(), ...withGateway() });
     const exact = { x402Version: 2, scheme: 'exact', network: 'eip155:5042' };
@@ -437,6 +477,41 @@ describe('the rails', () => {
     expect(await Promise.all(outcomes)).toEqual([{ kind: 'failed', reason: 'payment_already_used' }]);
     expect(settles()).toBe(before);
     await close();
+  });
+
+  test('ask an x402 facilitator as x402 says, and Circle’s with an identifier for each sale and one way to sign in', async () => {
+    const circle = { ...facilitated(), REMOTE_FACILITATOR_MODE: 'circle' };
+    const asKey = { REMOTE_FACILITATOR_SELLER_KEY: bytesToHex(seller.privateKey) };
+    const asked: Asked[] = [];
+    answer = async (one) => {
+      asked.push(one);
+      return { json: { success: false, errorReason: 'insufficient_funds', transaction: '', network: 'eip155:5042' } };
+    };
+    const intent = randomIntent();
+    const shown: unknown[] = [];
+    const sources: unknown[] = [];
+    for (const env of [facilitated(), { ...circle, REMOTE_FACILITATOR_TOKEN: 'k' }, { ...circle, ...asKey }]) {
+      const { direct, parts, close } = await open(env);
+      expect(await Promise.all(direct.settler.settle([intent]))).toMatchObject([{ kind: 'failed' }]);
+      sources.push(parts.outgoing.upstreams.outcomes().map(({ name }) => name));
+      await close();
+    }
+    for (const { path, headers, body } of asked)
+      shown.push([
+        path,
+        headers['user-agent'],
+        headers.authorization,
+        typeof headers['facilitator-seller-proof'],
+        body.paymentPayload.extensions?.['payment-identifier']?.info.id,
+      ]);
+    const id = `percall-${intent.id}`;
+    expect(shown).toEqual([
+      ['/settle', 'percall/test', undefined, 'undefined', undefined],
+      ['/settle', 'percall/test', 'Bearer k', 'undefined', id],
+      ['/settle', 'percall/test', undefined, 'string', id],
+    ]);
+    // Circle's is shown among the sources.
+    expect(sources).toEqual([[], ['facilitator'], ['facilitator']]);
   });
 
   test('accept a seller key for Circle’s facilitator only when it is the key of SELLER_ADDRESS', async () => {
