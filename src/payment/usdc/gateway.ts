@@ -99,9 +99,9 @@ function openSettler(
 
 /** Whether `extra` of a kind names the Gateway's domain, with the contract that our payers sign for. */
 function isGatewayExtra(extra: SupportedKind['extra'], wallet: string): boolean {
-  const named = extra?.name === GATEWAY_DOMAIN.name && extra.version === GATEWAY_DOMAIN.version;
-  const contract = typeof extra?.verifyingContract === 'string' ? extra.verifyingContract.toLowerCase() : '';
-  return named && contract === wallet;
+  const { name, version, verifyingContract: contract } = extra ?? {};
+  const isNamed = name === GATEWAY_DOMAIN.name && version === GATEWAY_DOMAIN.version;
+  return isNamed && typeof contract === 'string' && contract.toLowerCase() === wallet;
 }
 
 /** A batch is looked up by its transfer, not by a block. The Gateway takes no payments of accounts with code. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import { transferIdBytes } from '../../../../src/payment/settler.ts';
 import { hashAuthorization } from '../../../../src/payment/usdc/authorization.ts';
+import { gatewayExtra } from '../../../../src/payment/usdc/gateway.ts';
 import { ANSWERED, openGatewaySale, SELLER, WALLET } from '../../../support/payment/usdc-world.ts';
 import { signForGateway } from '../../../support/usdc/gateway-payment.ts';
 import { newKey, plainRequirement, signAuthorization } from '../../../support/usdc/payments.ts';
@@ -82,6 +83,16 @@ describe('a payment through the Gateway', () => {
       await expect(sell({ price: other.value }, present(other))).rejects.toMatchObject({
         reason: 'invalid_exact_evm_signature',
       });
+    expect(asked).toEqual([]);
+  });
+
+  test('must name the entry of the 402 as its terms, with the wallet that it is signed for', async () => {
+    const { sell, pay, asked } = await openGatewaySale();
+    const payment = pay();
+    const elsewhere = { ...payment.accepted, extra: { ...gatewayExtra(`0x${'78'.repeat(20)}`) } };
+    await expect(sell({}, { ...payment, accepted: elsewhere })).rejects.toMatchObject({
+      reason: 'No matching payment requirements',
+    });
     expect(asked).toEqual([]);
   });
 
@@ -232,10 +243,39 @@ describe('a settled payment of the Gateway', () => {
     expect(await due(Number.MAX_SAFE_INTEGER, 10)).toEqual([]);
   });
 
-  test('comes from a service that says what it takes', async () => {
+  test('is missing from the books where its transfer was given up, and unread before its batch is known', async () => {
+    const { sell, pay, row, settler, gateway } = await openGatewaySale();
+    const payments = [pay(), pay()];
+    for (const payment of payments) await sell({}, payment);
+    gateway.giveUp(gateway.transfers()[1]?.id ?? '');
+    await settler.refresh?.();
+    const rows = (await Promise.all(payments.map(row))).filter((one) => one !== null);
+    expect(await settler.books?.compare(rows, 0)).toEqual([
+      { kind: 'unread', detail: 'its batch is not known yet' },
+      { kind: 'missing', amount: 1000n, detail: 'the Gateway failed its transfer' },
+    ]);
+  });
+
+  test('comes from a service that lists the domain which payers sign under, among whatever else', async () => {
     const { settler, gateway } = await openGatewaySale();
     expect(await settler.probe?.()).toEqual({ ok: true });
-    gateway.script('/v1/x402/supported', () => ({ json: { kinds: [] } }));
-    expect(await settler.probe?.()).toMatchObject({ ok: false });
+    const extra = { name: 'GatewayWalletBatched', version: '1', verifyingContract: WALLET };
+    const kind = { x402Version: 2, scheme: 'exact', network: plain.network };
+    const others = [
+      kind,
+      { ...kind, extra: {} },
+      { ...kind, extra: { ...extra, name: 'USDC' } },
+      { ...kind, extra: { ...extra, version: '2' } },
+      { ...kind, extra: { ...extra, verifyingContract: `0x${'78'.repeat(20)}` } },
+      { ...kind, extra: { ...extra, verifyingContract: 7 } },
+    ];
+    const listed = (kinds: readonly object[]) => {
+      gateway.script('/v1/x402/supported', () => ({ json: { kinds } }));
+      return settler.probe?.();
+    };
+    const unlisted = { ok: false, detail: '/supported does not list this network' };
+    for (const other of others) expect(await listed([other])).toEqual(unlisted);
+    const upper = WALLET.toUpperCase().replace('0X', '0x');
+    expect(await listed([...others, { ...kind, extra: { ...extra, verifyingContract: upper } }])).toEqual({ ok: true });
   });
 });
