@@ -61,6 +61,25 @@ test.each([
   ).toEqual(reading);
 });
 
+test('with two providers the agreed head counts, not the block of the one that was read; without one nobody is read', async () => {
+  const other = await startRpcServer();
+  const two = createChainClient({ rpcUrls: [node.url, other.url], chainId: 5042, timeoutMs: 30_000, clock });
+  const witnessed = createChainCheck(two, USDC, () => SENDER, clock);
+  for (const { methods } of [node, other]) {
+    methods.eth_call = answer(9_000_000n, 1n);
+    methods.eth_blockNumber = () => '0x1388';
+  }
+  await expect(gathered(witnessed.read(newAuthorization(), STAYS))).rejects.toMatchObject({
+    status: 503,
+    code: 'chain_busy',
+    charged: false,
+  });
+  expect(await two.agreed.head()).toBe(5000);
+  expect(await gathered(witnessed.read(newAuthorization(), STAYS))).toMatchObject({ block: 3800 });
+  await two.close();
+  await other.stop();
+});
+
 test('two payers at once cost one request, and the one who leaves meanwhile does not end it for the other', async () => {
   const leaver = new AbortController();
   node.methods.eth_call = () => {
