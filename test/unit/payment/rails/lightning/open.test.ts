@@ -169,6 +169,12 @@ describe('a checkout of the rail', () => {
     return { present, requirement };
   }
 
+  test('keeps which route was sold, by its listed path, for the operator’s reports', async () => {
+    const { present } = await bought({});
+    await present();
+    expect(db.prepare('SELECT route FROM lightning_claims').all()).toEqual([{ route: '/v1/lightning/test/rail' }]);
+  });
+
   test('sells an answer for sats at the exchanges’ rate, and redelivers it as long as replies are kept', async () => {
     const { present, requirement } = await bought({ REDELIVERY_SECONDS: '100' });
     expect(requirement).toMatchObject({ amount: '25000', payTo: node.key, network: MAINNET.id });
