@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AppError, UpstreamFailed } from '../../../../../src/errors.ts';
 import { MAINNET, TESTNET } from '../../../../../src/payment/lightning/terms.ts';
+import type { Credential } from '../../../../../src/payment/protocol.ts';
 import { PaymentRefused } from '../../../../../src/payment/refusal.ts';
 import { proofHeader } from '../../../../support/lightning/lightning-buyer.ts';
 import { openRailBench, type RailBench } from '../../../../support/lightning/rail-bench.ts';
@@ -188,6 +189,22 @@ describe('a failure after the payment', () => {
       message: UNCLAIMED,
     });
     await expect(failed).rejects.toMatchObject({ cause: { message: 'disk' } });
+  });
+
+  test('before the claim of a proof with a challenge, says for how long the challenge keeps it valid', async () => {
+    const { requirement, preimage } = await bench.ask(bench.order('a'));
+    bench.faults.findClaim = async () => Promise.reject(new Error('disk'));
+    const credential: Credential = {
+      protocol: 'l402',
+      accepted: null,
+      payload: { invoice: requirement.extra.invoice, preimage },
+      identifier: () => null,
+      answered: { isSigned: true, isFor: () => true, lateSeconds: 7 * 86_400 },
+    };
+    await expect(bench.redeemed(bench.order('a'), credential)).rejects.toMatchObject({
+      charged: 'unknown',
+      message: 'The payment was not taken yet: present the same proof again within 7 days, never pay twice.',
+    });
   });
 
   test('of the handler, after the claim, says that the payment stays valid', async () => {
