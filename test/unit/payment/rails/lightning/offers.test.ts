@@ -36,6 +36,8 @@ describe('an offer', () => {
     expect(requirement.extra.requestHash).toBe(Buffer.from(order.binding.hash).toString('hex'));
     expect(decodeInvoice(requirement.extra.invoice)?.paymentHash).toEqual(new Uint8Array(paymentHash));
     expect(bench.handler.runs).toEqual(['a']);
+    const { invoice } = await bench.offers(order);
+    expect(invoice).toMatchObject({ amountMsat: 25_000n, payTo: bench.node.key, expiresAt: BENCH_NOW + 300 });
   });
 
   test('is on disk with its sealed reply, until a minute after the last moment at which its proof can be valid', async () => {
@@ -79,7 +81,11 @@ test('a new client for which only the newcomers’ part is left runs at a reserv
   const holding = refused('held', { client: holder });
   expect(await refused('b', { client: '192.0.2.77' })).toBe('none');
   // The part is one in ten.
-  expect(await refused('c', { client: '192.0.2.78' })).toMatch('429 exact_lnbtc_invoice_issuance_denied');
+  const denied = '192.0.2.78';
+  for (let at = 0; at < 4; at++)
+    expect(await refused('c', { client: denied })).toMatch('429 exact_lnbtc_invoice_issuance_denied');
+  // A limit is no fault of ours: who asks on against it is new no longer.
+  expect(bench.newcomers.asks(denied)).toBe(false);
   held.resolve('answer');
   expect(await holding).toBe('none');
 });
@@ -234,6 +240,8 @@ describe('handlers of offers', () => {
       message: 'Too many offers are being made now; nothing was charged. Try again shortly.',
     });
     for (let at = 0; at < 3; at++) expect(await refused('c', { client: '192.0.2.3' })).toBe('503 offers_busy 2');
+    // It was told to wait: who asks on is new no longer.
+    expect(bench.newcomers.asks('192.0.2.3')).toBe(false);
     letAllGo();
     expect([await first, await second]).toEqual(['none', 'none']);
     expect([await refused('c', { client: '192.0.2.3' }), await refused('d', { client: '192.0.2.3' })]).toEqual([
@@ -257,6 +265,17 @@ describe('handlers of offers', () => {
     await first;
     expect(await refused('c', { client: '192.0.2.2' })).toBe('none');
     expect(bench.handler.runs).toEqual(['a', 'c']);
+  });
+
+  test('read the chain before those of others for a client that may use a reserve', async () => {
+    const ranks: string[] = [];
+    const run = async (rank: string) => {
+      ranks.push(rank);
+      return Buffer.from('{"text":"answer"}');
+    };
+    bench.buyers.add('192.0.2.2');
+    for (const client of ['192.0.2.2', '192.0.2.3']) expect(await refused('a', { client, run })).toBe('none');
+    expect(ranks).toEqual(['offer', 'admit']);
   });
 
   test('of a client that has paid lately run at the reserved places', async () => {
