@@ -3,7 +3,6 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { data, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
-import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { addressOf, signRecoverable } from '../../lib/secp256k1.ts';
@@ -509,6 +508,8 @@ async function claimLast(
   late.abort();
 }
 
+const UNREAD = 'the chain could not be read';
+
 /**
  * Looks for the scheme's contracts, and for our channel id of `sample`. What was found stays found: it cannot be
  * replaced. Never rejects. One provider that finds none decides nothing: nobody would watch withdrawals then.
@@ -544,13 +545,13 @@ export function createContractProbe(
       }
     });
     const missing = faults.filter((one) => one !== null);
-    if (faults.length === 0) throw new UpstreamFailed('chain', 'the contracts could not be read');
+    if (faults.length === 0) return UNREAD;
     return missing.length < faults.length && missing.length < 2 ? null : (missing[0] ?? null);
   }
 
   return async () => {
     if (isFound) return { ok: true };
-    const found = await fault().catch(() => 'the chain could not be read');
+    const found = await fault().catch(() => UNREAD);
     isFound = found === null;
     return found === null ? { ok: true } : { ok: false, detail: found };
   };

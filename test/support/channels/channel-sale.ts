@@ -15,6 +15,7 @@ import { createFailures, createUnknownPayments } from '../../../src/payment/limi
 import type { Credential } from '../../../src/payment/protocol.ts';
 import { identifierIn } from '../../../src/payment/protocols/x402/http.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import type { Wallet } from '../../../src/payment/relayer/transactions.ts';
 import { createSales } from '../../../src/payment/sale.ts';
 import type { Intent } from '../../../src/payment/settler.ts';
 import { createContractBudget } from '../../../src/payment/usdc/checks.ts';
@@ -71,14 +72,17 @@ interface Options {
   /** Another ledger and chain than new ones in memory. The test closes them. */
   readonly over?: { readonly bed: Bed; readonly chain: ChainClient };
   readonly storeBytes?: number;
+  /** The relayer's key, where one is configured. */
+  readonly wallet?: Wallet;
 }
 
-export async function openChannelSale({ over, storeBytes = 1_000_000 }: Options = {}) {
+export async function openChannelSale({ over, storeBytes = 1_000_000, wallet }: Options = {}) {
   const bed = over?.bed ?? (await openChannelLedger(memory));
   if (!over) onTestFinished(() => bed.close());
   const channel = await bed.open(10_000n);
   const script = createScript();
-  const world = { bed, script, chain: over?.chain ?? chainOf(bed), storeBytes, runs: { count: 0 } };
+  const chain = over?.chain ?? chainOf(bed);
+  const world = { bed, script, chain, storeBytes, wallet: wallet ?? null, runs: { count: 0 } };
   const first = await openSeller(world);
   const clockSeconds = () => Math.floor(bed.clock.nowMs() / 1000);
 
@@ -115,8 +119,8 @@ export async function openChannelSale({ over, storeBytes = 1_000_000 }: Options 
     },
     /** How many requests wait for their turn in a channel. */
     waiting: () => bed.clock.pendingSleeps().filter((ms) => ms > 10_000).length,
-    /** Another process that sells over the same ledger. */
-    another: () => openSeller(world),
+    /** Another process that sells over the same ledger, and settles unless it is said not to. */
+    another: (settles = true) => openSeller(world, settles),
     /** What the chain shows of a channel from now on, and the ledger knows. Reads are counted from here. */
     async see(state: Parameters<Bed['contract']['put']>[1], of = channel): Promise<void> {
       bed.contract.put(of.id, state);
@@ -143,12 +147,13 @@ interface World {
   readonly script: Script;
   readonly chain: ChainClient;
   readonly storeBytes: number;
+  readonly wallet: Wallet | null;
   readonly runs: { count: number };
 }
 
 /** One process that sells. `on` and `count` are for the steps of its ledger. */
-async function openSeller(world: World) {
-  const { bed, script, chain, storeBytes, runs } = world;
+async function openSeller(world: World, settles = true) {
+  const { bed, script, chain, storeBytes, wallet, runs } = world;
   const { clock, log } = bed;
   const { stores, on, count } = stepsOf(bed.stores);
   const limits = { storeBytes, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
@@ -176,13 +181,13 @@ async function openSeller(world: World) {
       check: checkOf(script, bed),
       contracts: createContractBudget(clock),
       evidence: evidenceOf(script),
-      wallet: null,
+      wallet,
       clock: { ...clock, sleep: (ms, signal) => passed(clock, ms) ?? clock.sleep(ms, signal) },
       log,
     },
     statusOf(script),
   );
-  rail.openSettler({ noteBroadcast: async () => new Set(), relayer: () => relayerOf(script, bed) });
+  if (settles) rail.openSettler({ noteBroadcast: async () => new Set(), relayer: () => relayerOf(script, bed) });
 
   /** Sells a call for a message. */
   async function sell(call: Call, credential: Credential) {
@@ -196,6 +201,8 @@ async function openSeller(world: World) {
     sell,
     /** How a sale ends, in a few words. */
     ask: (call: Call, credential: Credential) => outcomeOf(sell(call, credential)),
+    /** Claims all charges, as the operator's command does. */
+    claimAll: () => rail.claimAll(new AbortController().signal),
     on,
     count,
     failed,

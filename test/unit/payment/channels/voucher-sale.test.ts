@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { AppError } from '../../../../src/errors.ts';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../../src/lib/secp256k1.ts';
+import { createWallet } from '../../../../src/payment/relayer/transactions.ts';
 import { CHANNEL_TERMS, scheme } from '../../../support/channels/channel-payment.ts';
 import { openChannelSale, PRICE } from '../../../support/channels/channel-sale.ts';
 import { createPause } from '../../../support/channels/ledger-steps.ts';
@@ -268,4 +269,24 @@ test('the money of a channel is read again before a voucher is refused for it, a
   await bed.clock.advance(2000);
   bed.contract.put(channel.id, { balance: 20_000n });
   expect(await ask({ tag: 'more' }, voucher(21n * PRICE))).toBe('answer 21');
+});
+
+describe('what vouchers have charged', () => {
+  const relayer = createWallet(`0x${'1'.repeat(64)}`, 5042);
+  test.each([
+    ['our relayer', relayer, relayer.address],
+    ['the seller, where no relayer is configured', undefined, bytesToHex(CHANNEL_TERMS.receiver)],
+  ])(
+    'is claimed on command by the process that settles, and tried out first as sent by %s',
+    async (_, wallet, from) => {
+      const { ask, voucher, claimAll, another, bed } = await openChannelSale(wallet ? { wallet } : {});
+      expect(await ask({}, voucher(PRICE))).toBe('answer 1');
+      const elsewhere = await another(false);
+      await expect(elsewhere.claimAll()).rejects.toThrow('this process does not settle');
+      bed.contract.asked.length = 0;
+      expect(await claimAll()).toEqual({ claimed: PRICE, writtenOff: 0n, setAside: 0 });
+      const senders = bed.contract.asked.flatMap(({ params }) => (params[0] as { from?: string }).from ?? []);
+      expect(new Set(senders)).toEqual(new Set([from]));
+    },
+  );
 });

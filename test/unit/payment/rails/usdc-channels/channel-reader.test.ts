@@ -136,6 +136,11 @@ describe('the look for the contracts', () => {
     expect(await node(gone, away).probe()).toMatchObject({ ok: false });
   });
 
+  test('are not offered while no provider can be asked', async () => {
+    const probe = createContractProbe({ each: () => Promise.reject(new Error('away')) }, scheme, sample);
+    expect(await probe()).toEqual({ ok: false, detail: 'the chain could not be read' });
+  });
+
   test.each<[string, Parameters<typeof node>[0], string]>([
     ['the settlement contract is missing', { settlement: '0x' }, `no contract stands at ${SETTLEMENT}`],
     ['the collector is missing', { collector: '0x' }, `no contract stands at ${DEPOSIT_COLLECTOR}`],

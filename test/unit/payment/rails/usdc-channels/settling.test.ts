@@ -3,10 +3,13 @@ import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { refundCalldata } from '../../../../../src/payment/channels/calldata.ts';
 import { openChannelsSettler } from '../../../../../src/payment/channels/rail.ts';
+import type { RelayerMetrics } from '../../../../../src/payment/relayer/metrics.ts';
 import type { RailProbe, Relayer } from '../../../../../src/payment/settler.ts';
+import type { Payment } from '../../../../../src/store/ports/payments.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS, scheme } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
+import { reservation } from '../../../../support/ledger/ledger-rows.ts';
 import { newKey } from '../../../../support/usdc/payments.ts';
 
 // What the process that settles does for channels, over the real ledger and a stand-in of the contract.
@@ -19,12 +22,15 @@ let channel: UnitChannel;
 let probed: RailProbe;
 let rails: string[];
 let tokens: unknown[];
+/** What the relayer says of itself; null where all is well. */
+let says: { unavailable: string; cannotSend: string } | null;
 let operate: Relayer['operate'];
 let settling: ReturnType<typeof open>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   channel = await bed.open(10_000n);
   [probed, rails, tokens] = [{ ok: true }, [], []];
+  says = { unavailable: 'no gas', cannotSend: 'no chain' };
   operate = bed.contract.operate;
   settling = open();
 });
@@ -35,12 +41,12 @@ afterEach(async () => {
 });
 
 /** `fencingToken`: the lease's of an instance of several; null in a process that settles alone. */
-function open(fencingToken: number | null = 7) {
+function open(fencingToken: number | null = 7, metrics?: RelayerMetrics) {
   const { clock, log, chain } = bed;
   const relayer: Relayer = {
     settle: () => [],
-    unavailable: () => 'no gas',
-    cannotSend: () => 'no chain',
+    unavailable: () => says?.unavailable ?? null,
+    cannotSend: () => says?.cannotSend ?? null,
     refuses: () => null,
     refused: () => [],
     refusesCode: () => null,
@@ -74,6 +80,7 @@ function open(fencingToken: number | null = 7) {
       sender: `0x${'77'.repeat(20)}`,
       probe: async () => probed,
       waitMs: WAIT_MS,
+      metrics,
       clock,
       log,
     },
@@ -99,14 +106,29 @@ test('channels settle through the relayer, by their own name, and take what it s
 describe('a round of maintenance', () => {
   test('claims what is due, by the operator’s amount and age, with this lease’s token', async () => {
     await bed.charge(channel, 999n);
-    await refresh();
+    // What is claimed of another channel shows that a round was made.
+    const dear = await bed.open(10_000n);
+    const roundOf = async (max: bigint) => {
+      await bed.charge(dear, max);
+      await expect
+        .poll(async () => {
+          await refresh();
+          return bed.contract.of(dear.id).totalClaimed;
+        })
+        .toBe(max);
+    };
+    await roundOf(1000n);
     expect(claimed()).toBe(0n);
     await bed.clock.advance(59_999);
-    await refresh();
+    await roundOf(2000n);
     expect(claimed()).toBe(0n);
     await bed.clock.advance(1);
-    await refresh();
-    await expect.poll(() => [claimed(), tokens]).toEqual([999n, [7]]);
+    await expect
+      .poll(async () => {
+        await refresh();
+        return [claimed(), tokens];
+      })
+      .toEqual([999n, [7, 7, 7]]);
     await bed.charge(channel, 1999n);
     await expect
       .poll(async () => {
@@ -150,6 +172,52 @@ describe('a round of maintenance', () => {
     expect([bed.contract.asked, claimed()]).toEqual([[], 0n]);
     await expect(settling.claimAll(signal)).rejects.toThrow('payment channels cannot be claimed: no contract');
   });
+});
+
+test('channels are probed by their contracts, and are not offered while claims fail and too much waits for one', async () => {
+  const large = await bed.open(100_000n);
+  await bed.charge(large, 10_000n);
+  await bed.clock.advance(120_001);
+  says = null;
+  operate = async () => ({ kind: 'failed', reason: 'reverted' });
+  const { settler } = settling;
+  const why = 'claims of payment channels fail';
+  /** What is said once further rounds have shown it. */
+  const after = (said: () => unknown) =>
+    expect.poll(async () => {
+      await refresh();
+      return said();
+    });
+  await after(() => [settler.unavailable(), settler.cannotSend?.()]).toEqual([why, why]);
+  expect(await settler.probe?.()).toEqual({ ok: true });
+  await bed.charge(large, 10_001n);
+  await after(() => settler.probe?.()).toEqual({ ok: false, detail: why });
+  operate = bed.contract.operate;
+  await after(() => settler.probe?.()).toEqual({ ok: true });
+  expect([settler.unavailable(), settler.cannotSend?.()]).toEqual([null, null]);
+});
+
+test('what no claim has recorded is published where a process has metrics', async () => {
+  const published = new Map<string, () => Promise<number | null>>();
+  const metrics = {
+    publish: (name: string, _help: string, read: () => Promise<number | null>) => published.set(name, read),
+  };
+  open(7, metrics as unknown as RelayerMetrics);
+  await bed.charge(channel, 5000n);
+  expect(await published.get('channels_claimable_usdc')?.()).toBe(0.005);
+});
+
+test('the books compare deposits with the transfers that the contract passed on, and claims with what it recorded', async () => {
+  const { books } = settling.settler;
+  const deposit = { ...reservation('d', 'd'), state: 'settled', transaction: null, block: null } as unknown as Payment;
+  expect(await books?.compare([deposit], 2000)).toEqual([
+    { kind: 'unread', detail: 'the chain does not say what became of its authorization' },
+  ]);
+  await bed.charge(channel, 500n);
+  await settling.claimAll(signal);
+  bed.contract.put(channel.id, { totalClaimed: 100n });
+  const rest = await books?.compareRest?.({ from: 0, to: 10 }, new Set(), bed.contract.block);
+  expect(rest?.get(`channel:${channel.hex}`)).toMatchObject({ kind: 'missing', amount: 400n });
 });
 
 test('the command claims every charge, however small', async () => {
@@ -200,6 +268,7 @@ describe('refunds', () => {
     await settling.settler.load?.();
     await expect.poll(() => bed.clock.pendingSleeps()).toEqual([1000]);
     await settling.settler.stop();
+    expect(bed.clock.pendingSleeps()).toEqual([]);
     await begin();
     await bed.clock.advance(5000);
     expect([await state(), bed.clock.pendingSleeps()]).toEqual(['open', []]);
