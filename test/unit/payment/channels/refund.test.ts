@@ -6,6 +6,7 @@ import { signRecoverable } from '../../../../src/lib/secp256k1.ts';
 import { START_MS } from '../../../support/channels/channel-ledger.ts';
 import { AUTHORIZER_KEY, scheme } from '../../../support/channels/channel-payment.ts';
 import { AWAY, openChannelSale, SETTLE_WAIT_MS } from '../../../support/channels/channel-sale.ts';
+import { createPause } from '../../../support/channels/ledger-steps.ts';
 import { NETWORK } from '../../../support/ledger/channel-rows.ts';
 
 const abi = artifacts.BatchSettlement.abi as Abi;
@@ -79,6 +80,27 @@ describe('a refund', () => {
     });
   });
 
+  test('is begun before the requests are answered whose voucher the last call has made stale', async () => {
+    const { ask, voucher, refund, of, waiting, count } = await openRefundable();
+    const held = createPause();
+    const sold = ask({ run: held.pause }, voucher(2n * BOUGHT, { of }));
+    await held.reached;
+    const stale = ask({ tag: 'stale' }, voucher(2n * BOUGHT, { of })).then((end) => [end, count('begin the refund')]);
+    await expect.poll(waiting).toBe(1);
+    const refunded = ask({}, refund(2n * BOUGHT, { of }));
+    await expect.poll(waiting).toBe(2);
+    held.go();
+    expect(await sold).toBe('answer 1');
+    expect(await stale).toEqual(['402 cumulative_amount_mismatch, charges: 1000', 1]);
+    expect(await refunded).toBe('refunded');
+  });
+
+  test('waits in the ledger for the process that settles, where its own does not', async () => {
+    const { another, refund, bed, of } = await openRefundable();
+    expect(await (await another(false)).ask({}, refund(BOUGHT, { of }))).toBe(UNKNOWN);
+    expect(await bed.store.openOperations(10)).toMatchObject([{ kind: 'refund', amount: 1_000_000n, state: 'open' }]);
+  });
+
   test('claims nothing where all charges are claimed', async () => {
     const { bed, of, begunCall, clock } = await openRefundable();
     await bed.charge(of, 1000n);
@@ -125,6 +147,21 @@ describe('a refund is answered as unknown', () => {
     on('begin the refund', AWAY);
     on('look at the refund', AWAY);
     for (let time = 0; time < 3; time++) expect(await askBack()).toBe(UNKNOWN);
+    expect(await askBack()).toBe('429 refund_too_soon, charged: false');
+  });
+
+  test('where the ledger did not answer as it began, and it counts where it has begun', async () => {
+    const { askBack, on, bed, clock } = await openRefundable();
+    on('begin the refund', async (go) => {
+      await go();
+      return AWAY();
+    });
+    for (let time = 0; time < 3; time++) {
+      expect(await askBack()).toBe(UNKNOWN);
+      const [begun] = await bed.store.openOperations(10);
+      await bed.store.end(begun!.id, { state: 'failed', reason: 'reverted', endedAt: clock.nowMs() });
+      await clock.advance(600_001);
+    }
     expect(await askBack()).toBe('429 refund_too_soon, charged: false');
   });
 

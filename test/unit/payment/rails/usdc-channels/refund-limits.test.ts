@@ -32,6 +32,7 @@ describe('refunds of a day', () => {
   test('are twenty for a client that buys for many payers, and four times as many for an IPv6 site', () => {
     const limits = createRefundLimits(createManualClock(0));
     for (let count = 0; count < 20; count++) limits.take(by(`payer ${count}`));
+    expect(() => limits.take(by('another'))).toThrow(tooSoon(DAY_SECONDS));
     expect(() => limits.take(by('another'))).toThrow('this client has asked for too many refunds today');
     limits.take(by('another', '10.9.9.8'));
     for (let count = 0; count < 79; count++) limits.take(by(`more ${count}`, `2001:db8:1:${count % 8}::/64`));
@@ -45,6 +46,9 @@ describe('refunds of a day', () => {
     const limits = createRefundLimits(createManualClock(0));
     limits.take(other('a'));
     expect(() => limits.take(other('a', '10.9.9.8'))).toThrow(tooSoon(DAY_SECONDS));
+    expect(() => limits.take(other('a', '10.9.9.8'))).toThrow(
+      'this payer has had 1 refunds for clients that are not the last buyers of a channel today',
+    );
     for (const payer of ['b', 'c']) limits.take(other(payer));
     expect(() => limits.take(other('d'))).toThrow('this client has asked for too many refunds today');
     for (let count = 0; count < 3; count++) limits.take(by('a'));
