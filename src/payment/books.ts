@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import { createRounds } from '../lib/tasks.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { BookEntry, BookKey, BookStore } from '../store/ports/books.ts';
@@ -48,11 +49,7 @@ export interface BooksOptions {
   countSurplus(after: number, head: number): Promise<CountedSurplus & { readonly block: number }>;
   onSurplus(surplus: CountedSurplus): void;
   readonly clock: Clock;
-  readonly log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+  readonly log: Log;
 }
 
 type Known = Map<string, bigint>;

@@ -5,6 +5,7 @@ import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { addressOf, signRecoverable } from '../../lib/secp256k1.ts';
 import { allTried, createRounds } from '../../lib/tasks.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
@@ -282,11 +283,7 @@ interface ChannelsNeeds {
   wallet: Wallet | null;
   metrics?: RelayerMetrics | undefined;
   clock: Clock;
-  log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+  log: Log;
 }
 
 /** Seconds by which a client's clock may be ahead of ours. */
@@ -414,11 +411,7 @@ interface ChannelsSettlerOptions {
   readonly waitMs: number;
   readonly metrics?: RelayerMetrics | undefined;
   readonly clock: Clock;
-  readonly log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+  readonly log: Log;
 }
 
 export function openChannelsSettler(options: ChannelsSettlerOptions, context: SettlerContext) {

@@ -3,6 +3,7 @@ import { createHeads } from '../../chain/rpc/heads.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { allTried } from '../../lib/tasks.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import type { Intent, Operation, OperationOutcome, Outcome, Relayer, Settler } from '../settler.ts';
@@ -100,11 +101,7 @@ interface OpenRelayerOptions {
   incomeToday: () => Promise<bigint>;
   metrics?: RelayerMetrics | undefined;
   clock: Clock;
-  log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+  log: Log;
 }
 
 export interface OpenRelayer extends Relayer, Required<Pick<Settler, 'load' | 'refresh' | 'detail' | 'stop'>> {}

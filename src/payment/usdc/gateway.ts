@@ -5,6 +5,7 @@ import type { Config } from '../../config.ts';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { GatewayTransferStore } from '../../store/ports/stores.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
@@ -47,11 +48,7 @@ interface GatewayNeeds {
   transfers: GatewayTransferStore;
   outgoing: { readonly upstreams: Upstreams };
   clock: Clock;
-  log: {
-    info(detail: object, message: string): void;
-    warn(detail: object, message: string): void;
-    error(detail: object, message: string): void;
-  };
+  log: Log;
 }
 
 export function openGatewayRail(needs: GatewayNeeds, status: SettlerStatus): UsdcRail {

@@ -5,7 +5,7 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
   files: 332,
-  lines: 60_598,
+  lines: 60_586,
   [LONGEST]: 600,
   'files whose only importer is in their folder, in a thousand': 117,
   'of these below 40 lines': 0,

@@ -22,9 +22,7 @@ import { NOTHING_SPENT } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
 
-
 import { contractsOf, openRails, RAILS, type RailKit, railNames } from '../../../src/wiring/rails.ts';
-
 
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
@@ -492,7 +490,7 @@ describe('the rails', () => {
     const sources: unknown[] = [];
     for (const env of [facilitated(), { ...circle, REMOTE_FACILITATOR_TOKEN: 'k' }, { ...circle, ...asKey }]) {
       const { direct, parts, close } = await open(env);
-      expect(await Promise.all(direct.settler.settle([intent]))).toMatchObject([{ kind: 'failed' }]);
+      expect(await Promise.all(direct.settle([intent]))).toMatchObject([{ kind: 'failed' }]);
       sources.push(parts.outgoing.upstreams.outcomes().map(({ name }) => name));
       await close();
     }

@@ -74,12 +74,12 @@ describe('a payment of the token', () => {
   });
 
   test('is shown to the books by its transfer on the chain', async () => {
-    const { sell, pay, row, settling } = await openExactSale();
+    const { sell, pay, row, settler } = await openExactSale();
     const payment = pay();
     await sell({}, payment);
     const sold = await row(payment);
     if (!sold) throw new Error('no row');
-    expect(await settling.books?.compare([sold], 100)).toEqual([{ kind: 'shown' }]);
+    expect(await settler.books?.compare([sold], 100)).toEqual([{ kind: 'shown' }]);
   });
 
   test('must outlast serving and settling, and is not valid for longer than clients sign for', async () => {
