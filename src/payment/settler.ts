@@ -76,23 +76,31 @@ export interface RailProbe {
 
 export type RefusedPayer = readonly [payer: string, reason: string];
 
-/** What moves the money of one rail, in the process that settles. Its status members answer from memory. */
-export interface Settler {
+/** What a sale asks of a rail's settler, in this process or another. Answered from memory. */
+export interface SettlerStatus {
+  /** Why nothing can be settled now, or null. Asked before a handler runs, like `refuses`. */
+  unavailable(): string | null;
+  /** Why nothing can be sent. A used-up budget is in `unavailable` alone: what is owed already is still sent. */
+  cannotSend(): string | null;
+  refuses(payer: Uint8Array): string | null;
+  /** Why payments of accounts with code are refused now, or null. Asked when a read shows code. */
+  refusesCode(): string | null;
+  /** Why no sale begins though the settler works: no two providers agree, or money is missing. In `unavailable` too. */
+  stopsSales?(): string | null;
+}
+
+/** What moves the money of one rail, in the process that settles. Without `cannotSend`, `unavailable` says both. */
+export interface Settler
+  extends Pick<SettlerStatus, 'unavailable'>,
+    Partial<Pick<SettlerStatus, 'cannotSend' | 'refuses' | 'refusesCode'>> {
   /** One promise an intent, in order; none rejects. Settling twice is safe: a nonce moves money once. */
   settle(intents: readonly Intent[]): readonly Promise<Outcome>[];
   /** What the evidence says of an authorization, unused up to `fromBlock`. Rejects when it cannot be read. */
   lookup(authorization: Authorization, fromBlock: number, options: { readonly rank: LookupRank }): Promise<Found>;
   /** Whether only what this ledger handed over counts as paid, because other ledgers may sell to the same recipient. */
   readonly ownOnly: boolean;
-  /** Why nothing can be settled now, or null. Asked before a handler runs, like `refuses`. */
-  unavailable(): string | null;
-  /** Absent: as `unavailable`. A used-up budget is in `unavailable` alone: what is owed already is still sent. */
-  cannotSend?(): string | null;
-  refuses?(payer: Uint8Array): string | null;
   /** Every payer that `refuses` has a reason against now, for the other processes that sell. */
   refused?(): readonly RefusedPayer[];
-  /** Why payments of accounts with code are refused now, or null. Asked when a read shows code. */
-  refusesCode?(): string | null;
   load?(): Promise<void>;
   refresh?(): Promise<void>;
   /** A note for the operator although the rail works; null without one. */
@@ -105,10 +113,8 @@ export interface Settler {
   stop(): Promise<void>;
 }
 
-type RelayerStatus = 'unavailable' | 'cannotSend' | 'refuses' | 'refused' | 'refusesCode';
-
 /** Our relayer: one key and one sequence of nonces for all rails. The part that opened it maintains and stops it. */
-export interface Relayer extends Required<Pick<Settler, 'settle' | RelayerStatus>> {
+export interface Relayer extends Omit<SettlerStatus, 'stopsSales'>, Required<Pick<Settler, 'settle' | 'refused'>> {
   /** Carries out an operation, alone in its transaction. Never rejects; `unknown` while the relayer stops. */
   operate(operation: Operation): Promise<OperationOutcome>;
 }

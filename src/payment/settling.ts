@@ -4,19 +4,12 @@ import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import type { RailName } from './rail.ts';
 import type { SettleRows } from './settle-rows.ts';
-import type { Intent, RailProbe, RefusedPayer, Settler } from './settler.ts';
+import type { Intent, RailProbe, RefusedPayer, Settler, SettlerStatus } from './settler.ts';
 
 // Settlement as every process sees it (`Settling`), whichever process settles, and by this one (`createLocalSettling`).
 // 1. At the start, the rows of dead processes are taken over (`createRecovery`).
 // 2. A stored intent is settled by its rail's settler, for this process or for another that asks.
 // 3. A timer's rounds maintain the settlers and reconcile the open rows (`createMaintenance`).
-
-/** The status of a rail's settler, answered from memory. A rail that is off has no faults. */
-export interface SettlerStatus
-  extends Required<Pick<Settler, 'unavailable' | 'cannotSend' | 'refuses' | 'refusesCode'>> {
-  /** Why no sale begins though the settler works: no two providers agree, or money is missing. In `unavailable` too. */
-  stopsSales?(): string | null;
-}
 
 /** The last probe of each remote service, by the service's name in `/readyz`. */
 export type RailProbes = Readonly<Record<string, RailProbe>>;
@@ -120,6 +113,7 @@ export interface LocalSettling extends Settling {
   report(): LeaderReport;
 }
 
+/** A rail that is off has no faults. */
 const OFF: SettlerStatus = {
   unavailable: () => null,
   cannotSend: () => null,

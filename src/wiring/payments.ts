@@ -20,7 +20,7 @@ import { type OpenRelayer, openRelayer } from '../payment/relayer/relayer.ts';
 import { createWallet } from '../payment/relayer/transactions.ts';
 import { createSales, type SaleContext } from '../payment/sale.ts';
 import { createSettleRows } from '../payment/settle-rows.ts';
-import type { Relayer, Settler, SettlerContext } from '../payment/settler.ts';
+import type { Relayer, Settler, SettlerContext, SettlerStatus } from '../payment/settler.ts';
 import {
   createLocalSettling,
   createMaintenance,
@@ -29,7 +29,6 @@ import {
   type LocalSettling,
   type RailProbes,
   type SettledBy,
-  type SettlerStatus,
   type Settling,
   sharersOf,
 } from '../payment/settling.ts';

@@ -19,8 +19,7 @@ import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
-import type { Authorization, RailProbe, Settler, SettlerContext } from '../settler.ts';
-import type { SettlerStatus } from '../settling.ts';
+import type { Authorization, RailProbe, Settler, SettlerContext, SettlerStatus } from '../settler.ts';
 import { checkAccepted, neededValidity, receiveDigest } from '../usdc/authorization.ts';
 import { createTransferBooks } from '../usdc/books.ts';
 import {

@@ -13,7 +13,7 @@ import {
 import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
 import type { Sold } from '../call.ts';
 import { orSettlementUnknown, PaymentRefused, settlementUnknown } from '../refusal.ts';
-import type { SettlerStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settler.ts';
 import { claimCalldata, multicallCalldata, refundCalldata } from './calldata.ts';
 import { type ChannelBook, type ChannelMessage, isSaleOf, refundReceipt } from './channel.ts';
 import { type ChannelPayload, reason, type Scheme } from './scheme.ts';

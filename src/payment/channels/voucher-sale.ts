@@ -14,7 +14,7 @@ import type { ProtocolName } from '../protocol.ts';
 import { AnswerGone, deliver } from '../receipt.ts';
 import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import { admit, type SaleContext } from '../sale.ts';
-import type { SettlerStatus } from '../settling.ts';
+import type { SettlerStatus } from '../settler.ts';
 import { word } from '../usdc/token.ts';
 import { type ChannelBook, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
 import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.ts';

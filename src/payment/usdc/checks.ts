@@ -10,8 +10,7 @@ import type { PaymentKey } from '../../store/ports/payments.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Asker, PayerReading, Sale, SignedScheme } from '../rail.ts';
 import { PaymentRefused, settlementUnknown } from '../refusal.ts';
-import type { Authorization, Intent } from '../settler.ts';
-import type { SettlerStatus } from '../settling.ts';
+import type { Authorization, Intent, SettlerStatus } from '../settler.ts';
 import type { Evidence } from './evidence.ts';
 import {
   createAdmissionReader,

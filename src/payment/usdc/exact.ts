@@ -11,8 +11,7 @@ import type { RailInfo, SignedScheme, UsdcRail } from '../rail.ts';
 import { plainReceipt } from '../receipt.ts';
 import { NOT_OFFERED, PaymentRefused } from '../refusal.ts';
 import { type SaleContext, sellSigned } from '../sale.ts';
-import { type Authorization, NONCE_USED, type Settler, type SettlerContext } from '../settler.ts';
-import type { SettlerStatus } from '../settling.ts';
+import { type Authorization, NONCE_USED, type Settler, type SettlerContext, type SettlerStatus } from '../settler.ts';
 import {
   authorizationDigest,
   checkAccepted,

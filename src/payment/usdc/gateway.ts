@@ -15,7 +15,6 @@ import { plainReceipt } from '../receipt.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
 import { type SaleContext, sellSigned } from '../sale.ts';
 import { ALREADY_USED, type Authorization, type Intent, type Settler, type SettlerContext } from '../settler.ts';
-import type { SettlerStatus } from '../settling.ts';
 import {
   authorizationDigest,
   checkAccepted,
@@ -51,7 +50,7 @@ interface GatewayNeeds {
   log: Log;
 }
 
-export function openGatewayRail(needs: GatewayNeeds, status: SettlerStatus): UsdcRail {
+export function openGatewayRail(needs: GatewayNeeds, status: Pick<Settler, 'unavailable'>): UsdcRail {
   const { config, ledger, outgoing, clock } = needs;
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
@@ -113,7 +112,7 @@ const INSUFFICIENT = 'insufficient_balance';
 
 interface GatewaySchemeOptions {
   gateway: OpenGateway;
-  status: Pick<SettlerStatus, 'unavailable'>;
+  status: Pick<Settler, 'unavailable'>;
   ledger: Pick<Ledger, 'sumOfOpen'>;
   times: Pick<ServingTimes, 'handlerTimeoutMs'>;
   clock: Clock;

@@ -1,7 +1,13 @@
 import type { Ledger } from '../../../src/payment/ledger.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
-import { EXPIRED, type Found, NONCE_USED, REVERTED, type Relayer } from '../../../src/payment/settler.ts';
-import type { SettlerStatus } from '../../../src/payment/settling.ts';
+import {
+  EXPIRED,
+  type Found,
+  NONCE_USED,
+  REVERTED,
+  type Relayer,
+  type SettlerStatus,
+} from '../../../src/payment/settler.ts';
 import type { ChainCheck } from '../../../src/payment/usdc/checks.ts';
 import type { Evidence } from '../../../src/payment/usdc/evidence.ts';
 import type { Payment } from '../../../src/store/ports/payments.ts';

@@ -14,8 +14,8 @@ import {
   REVERTED,
   type Settler,
   type SettlerContext,
+  type SettlerStatus,
 } from '../../../src/payment/settler.ts';
-import type { SettlerStatus } from '../../../src/payment/settling.ts';
 import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { RailKit, RailModule } from '../../../src/wiring/rails.ts';
 import type { ToyPayment } from './toy-bank.ts';
