@@ -9,7 +9,7 @@ import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/chann
 import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
 import type { Sold } from '../call.ts';
 import { identifierConflict, isSameRequest } from '../known-payment.ts';
-import { createReadSoon, hashClient, type Ledger, type ReadSoon } from '../ledger.ts';
+import { hashClient, type Ledger } from '../ledger.ts';
 import type { ProtocolName } from '../protocol.ts';
 import { AnswerGone, deliver } from '../receipt.ts';
 import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
@@ -30,7 +30,7 @@ import type { Turn, Turns } from './turns.ts';
 
 interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
   store: JudgeVoucherOptions['store'] & ChargeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
-  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'] & Pick<Ledger, 'findByIdentifier'>;
+  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'];
   turns: Turns;
   sales: SaleContext;
 }
@@ -49,7 +49,6 @@ interface TurnOptions {
 /** One turn of a request. `redelivered` and `arrive` are for the time before it. */
 function createTurn(options: SellVoucherOptions) {
   const corrections = createCorrections(options.store);
-  const soon = createReadSoon(options.clock);
   const { redelivered, judgeVoucher } = createJudgeVoucher(options);
 
   async function sellInTurn(
@@ -75,7 +74,7 @@ function createTurn(options: SellVoucherOptions) {
   /** Another process may have charged the voucher. Unless the ledger denies it, the error says `charged: "unknown"`. */
   async function fail({ channelId, payload }: VoucherCall, error: unknown): Promise<never> {
     if (error instanceof PaymentRefused) throw error;
-    const now = await soon(options.store.get(channelId)).catch(() => null);
+    const now = await options.sales.soon(options.store.get(channelId)).catch(() => null);
     if (now && now.charged < payload.voucher.maxClaimableAmount) throw error;
     return chargedUnknown(() => Promise.reject(error));
   }
@@ -97,7 +96,6 @@ function createTurn(options: SellVoucherOptions) {
 
 export function createSellVoucher(options: SellVoucherOptions) {
   const { turn, redelivered, arrive } = createTurn(options);
-  const soon = createReadSoon(options.clock);
 
   async function sell(
     voucher: VoucherCall,
@@ -114,7 +112,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
       // Claims publish vouchers, so a third party may present one over what is claimed. It never takes a turn.
       if (channel && max <= channel.state.totalClaimed)
         throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-      await checkIdentifier({ ...options, soon }, voucher);
+      await checkIdentifier(options.sales, voucher);
     };
     // A sale of the voucher may be under way, or may have ended since the channel was read.
     await (inTurn(false).isDoubted || options.turns.isBusy(key) ? chargedUnknown(check) : check());
@@ -130,7 +128,7 @@ export function createSellVoucher(options: SellVoucherOptions) {
 
   return async (voucher: VoucherCall): Promise<Sold> => {
     const arrival = arrive();
-    const read = await readChannel({ ...options, soon }, voucher);
+    const read = await readChannel(options, voucher);
     const { channel } = read;
     // A voucher over more than the charges has bought nothing.
     if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged) return sell(voucher, arrival, read);
@@ -141,11 +139,11 @@ export function createSellVoucher(options: SellVoucherOptions) {
 
 /** The ledger's row. `inTurn` tells in the request's turn whether it still counts. */
 async function readChannel(
-  { store, turns, soon }: Pick<SellVoucherOptions, 'store' | 'turns'> & { soon: ReadSoon },
+  { store, turns, sales }: Pick<SellVoucherOptions, 'store' | 'turns' | 'sales'>,
   { channelId, payload, identifier }: VoucherCall,
 ) {
   const turnsBefore = turns.endedTurns();
-  const channel = await soon(store.get(channelId));
+  const channel = await sales.soon(store.get(channelId));
   // Others change a channel without our turn. So the row counts only where nothing was waited for since its read.
   const isNew = !identifier && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
   const inTurn = (hasWaited: boolean) => {
@@ -156,10 +154,7 @@ async function readChannel(
 }
 
 /** Throws 409 when another payment holds the identifier, or this voucher for another request. */
-async function checkIdentifier(
-  { ledger, soon }: Pick<SellVoucherOptions, 'ledger'> & { soon: ReadSoon },
-  voucher: VoucherCall,
-): Promise<void> {
+async function checkIdentifier({ ledger, soon }: SaleContext, voucher: VoucherCall): Promise<void> {
   const { identifier } = voucher;
   const holder = identifier && (await soon(ledger.findByIdentifier(identifier.hash)));
   if (!holder) return;
