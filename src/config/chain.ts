@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { address, httpUrl, list, onOff, type Read, unitsOf, whole } from './table.ts';
+import { address, type Given, httpUrl, list, onOff, type Read, unitsOf, whole } from './table.ts';
 
 // The chain that payments move on, what is looked for in its logs, how it is collected, and how that data is judged.
 
@@ -46,7 +46,7 @@ const NETWORKS: Record<string, Preset> = {
 };
 
 /** The USDC contract of an unchecked environment, in lower case; null without one. */
-export function usdcOf(given: Record<string, string | undefined>): string | null {
+export function usdcOf(given: Given): string | null {
   return (given.USDC_ADDRESS ?? NETWORKS[given.NETWORK ?? '']?.usdc)?.toLowerCase() ?? null;
 }
 
@@ -71,7 +71,7 @@ export const networkEnvironment = {
 };
 
 /** What a network without a preset lacks, one line each. */
-export function networkProblems(given: Record<string, string | undefined>): string[] {
+export function networkProblems(given: Given): string[] {
   if (given.NETWORK !== 'custom') return [];
   const missing = ['CHAIN_ID', 'RPC_URLS', 'USDC_ADDRESS'].filter((key) => given[key] === undefined);
   return missing.map((key) => `${key} is missing (NETWORK=custom needs it)`);
@@ -243,7 +243,7 @@ export const collectorEnvironment = {
     .optional(),
 };
 
-export function collectorProblems(given: Record<string, string | undefined>): string[] {
+export function collectorProblems(given: Given): string[] {
   return given.CHAIN_DB_URL !== undefined && given.COLLECTOR !== 'off'
     ? ['CHAIN_DB_URL is set without COLLECTOR=off (a copy is only read; collecting needs a database of its own)']
     : [];

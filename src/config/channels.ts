@@ -1,4 +1,4 @@
-import { onOff, privateKey, type Read, usdc, whole } from './table.ts';
+import { type Given, onOff, privateKey, type Read, usdc, whole } from './table.ts';
 
 // Payment channels: a buyer deposits once and signs a voucher for each call.
 
@@ -19,7 +19,7 @@ export const channelsEnvironment = {
 };
 
 /** Claims and deposits are our own transactions, also where a facilitator settles the other payments. */
-export function channelsProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+export function channelsProblems(given: Given): string[] {
   if (given.CHANNELS !== 'on') return [];
   const problems: string[] = [];
   if (given.CHANNELS_AUTHORIZER_KEY === undefined)

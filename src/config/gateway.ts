@@ -1,4 +1,4 @@
-import { address, baseUrl, bearerToken, onOff, type Read, whole } from './table.ts';
+import { address, baseUrl, bearerToken, type Given, onOff, type Read, whole } from './table.ts';
 
 // Circle's Gateway: payments from deposits, settled in batches.
 
@@ -19,7 +19,7 @@ export const gatewayEnvironment = {
   GATEWAY_TIMEOUT_MS: whole(10_000, 1, 600_000),
 };
 
-export function gatewayProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+export function gatewayProblems(given: Given): string[] {
   if (given.GATEWAY !== 'on' || CIRCLE[given.NETWORK ?? '']) return [];
   return ['GATEWAY_URL', 'GATEWAY_WALLET_ADDRESS']
     .filter((key) => given[key] === undefined)

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { baseUrl, type Read, whole } from './table.ts';
+import { baseUrl, type Given, type Read, whole } from './table.ts';
 
 // Through which node is sold over Lightning, and how many invoices are made.
 
@@ -56,7 +56,7 @@ const NEEDS: Record<string, readonly string[]> = {
 };
 
 /** Missing settings of the chosen receiver, one line each. */
-export function lightningProblems(given: Record<string, string | undefined>): string[] {
+export function lightningProblems(given: Given): string[] {
   const kind = given.LIGHTNING_RECEIVER ?? 'none';
   const missing = (NEEDS[kind] ?? []).filter((key) => given[key] === undefined);
   return missing.map((key) => `${key} is missing (LIGHTNING_RECEIVER=${kind} needs it)`);

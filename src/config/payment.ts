@@ -5,12 +5,10 @@ import { addressOf, hasFittingCase } from '../lib/secp256k1.ts';
 import { usdcOf } from './chain.ts';
 import { assembleChannels, channelsEnvironment, channelsProblems } from './channels.ts';
 import { assembleGateway, gatewayEnvironment, gatewayProblems } from './gateway.ts';
-import { baseUrl, bearerToken, list, onOff, privateKey, type Read, unitsOf, usdc, whole } from './table.ts';
+import { baseUrl, bearerToken, type Given, list, onOff, privateKey, type Read, unitsOf, usdc, whole } from './table.ts';
 
 // Who is paid in USDC, by which rails and settlers, at which gas, under which limits; in which protocols; and what is
 // sold at which prices.
-
-type Given = Readonly<Record<string, string | undefined>>;
 
 const ZERO = `0x${'0'.repeat(40)}`;
 /** Keys whose addresses must not be the seller's. */
@@ -84,7 +82,7 @@ const CIRCLE: Record<string, string> = {
 };
 
 /** What the chosen settlers lack, or have without need, one line each. */
-export function railsProblems(given: Record<string, string | undefined>): string[] {
+export function railsProblems(given: Given): string[] {
   const problems: string[] = [];
   const known = CIRCLE[given.NETWORK ?? ''] !== undefined;
   if (given.SETTLER !== 'facilitator' && given.RELAYER_PRIVATE_KEY === undefined)

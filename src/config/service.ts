@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { privateKey, type Read, usdc, whole } from './table.ts';
+import { type Given, privateKey, type Read, usdc, whole } from './table.ts';
 
 export const ledgerEnvironment = {
   LEDGER_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'a postgres:// URL' }).optional(),
@@ -10,7 +10,7 @@ export const ledgerEnvironment = {
 };
 
 /** Says what to do instead of `WORKERS`, which earlier releases had. Its default, 1, is what a service is. */
-export function ledgerProblems({ WORKERS: workers = '1' }: Record<string, string | undefined>): string[] {
+export function ledgerProblems({ WORKERS: workers = '1' }: Given): string[] {
   if (workers === '' || workers === '1') return [];
   return [
     'WORKERS is gone: a service is one process. Start several instances over one LEDGER_URL (PostgreSQL), each with ' +
@@ -42,7 +42,7 @@ export const selfTestEnvironment = {
 };
 
 /** Why the wallet cannot be used, in at most one line. */
-export function selfTestProblems(given: Record<string, string | undefined>): string[] {
+export function selfTestProblems(given: Given): string[] {
   const { SELFTEST_PRIVATE_KEY: key, RELAYER_PRIVATE_KEY: relayer } = given;
   if (key === undefined || key.toLowerCase() !== relayer?.toLowerCase()) return [];
   return [

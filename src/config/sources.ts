@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { address, baseUrl, httpUrl, privateKey, type Read, whole } from './table.ts';
+import { address, baseUrl, type Given, httpUrl, privateKey, type Read, whole } from './table.ts';
 
 // Where data is read that is not the chain's, and what pages link to. `wiring/sources.ts` has the sources' time-outs.
 
@@ -54,7 +54,7 @@ export const siteEnvironment = {
 };
 
 /** A key that pages pay with must never be one of money. */
-export function siteProblems(given: Readonly<Record<string, string | undefined>>): string[] {
+export function siteProblems(given: Given): string[] {
   if (given.DEMO_BUYER_PRIVATE_KEY === undefined) return [];
   const isDemo = given.NETWORK === 'custom' && given.PLAY_MONEY === 'on' && given.NODE_ENV !== 'production';
   return isDemo

@@ -37,6 +37,9 @@ export const baseUrl = z
   .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), 'an http or https URL')
   .transform((text) => text.replace(/\/+$/, ''));
 
+/** The environment as it was given, before anything is parsed. */
+export type Given = Readonly<Record<string, string | undefined>>;
+
 export const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
 
 export const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');

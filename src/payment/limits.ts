@@ -1,6 +1,6 @@
 import type { FailureLimits, UnknownLimits } from '../config/payment.ts';
 import { TooMany, Unavailable } from '../errors.ts';
-import type { Clock } from '../lib/clock.ts';
+import { type Clock, DAY_MS } from '../lib/clock.ts';
 import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client.ts';
 import {
   type ClientWindows,
@@ -17,8 +17,6 @@ import { PaymentRefused } from './refusal.ts';
 
 // Bounds what payers and clients without money at stake can cause: uncharged failures by minute, settlements that moved
 // nothing by day, unknown payments until they end. In memory: the counts protect work and gas, not sales.
-
-const DAY_MS = 86_400_000;
 
 interface FailureRefusal {
   readonly code: 'payer_failures' | 'client_failures';

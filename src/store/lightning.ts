@@ -1,4 +1,4 @@
-import { utcDay } from '../lib/clock.ts';
+import { DAY_MS, utcDay } from '../lib/clock.ts';
 import type { Call, LedgerDatabase } from './db/port.ts';
 import { first, make, sql } from './db/sql.ts';
 import { createLightningClaims } from './lightning-claims.ts';
@@ -67,7 +67,6 @@ const DELIVERED = sql<ProofKey & { now: number; keepUntil: number }>(`
 
 // --- Prune
 
-const DAY_MS = 86_400_000;
 /** A client's row is read on its own day only. It is kept two days longer, so that clock differences do not matter. */
 const CLIENT_DAYS_MS = 2 * DAY_MS;
 /** A payee's day is read for as long as it can make the payee known, and a day longer for the same reason. */

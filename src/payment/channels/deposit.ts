@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { ChannelsConfig } from '../../config/channels.ts';
 import { AppError, TooMany } from '../../errors.ts';
-import type { Clock } from '../../lib/clock.ts';
+import { type Clock, DAY_MS } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { clientTakes, createMinuteWindows, MAX_CLIENTS, openClientWindows, takeAll } from '../../lib/limits/windows.ts';
 import type { ChannelCharge } from '../../store/ports/channel-state.ts';
@@ -200,8 +200,6 @@ async function staleOrMismatched(
 }
 
 // A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei; its payer may take the money back at once.
-
-const DAY_MS = 86_400_000;
 
 interface DepositLimitsOptions {
   store: Pick<ChannelStore, 'getRefunded'>;

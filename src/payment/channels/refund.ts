@@ -1,5 +1,5 @@
 import { TooMany, Unavailable } from '../../errors.ts';
-import { type Clock, createIds } from '../../lib/clock.ts';
+import { type Clock, createIds, DAY_MS } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import {
   clientTakes,
@@ -159,7 +159,6 @@ function callOf({ scheme, sign }: RefundOptions, channel: Channel, amount: bigin
 
 /** Milliseconds between two refunds of one channel. */
 const PAUSE_MS = 600_000;
-const DAY_MS = 86_400_000;
 /** A day's refunds in one process. `thirdParties`: for others than the last buyer, who could use up all of `all`. */
 const A_DAY = { signer: 3, client: 20, all: 100, thirdParties: { signer: 1, client: 3, all: 25 } };
 /** Least refund in base units: 0.1 USDC for a part, 0.01 USDC for a rest. Its gas is 0.003 USDC at 20 gwei. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { AppError, Unavailable } from '../../errors.ts';
-import { type Clock, nowSeconds } from '../../lib/clock.ts';
+import { type Clock, DAY_MS, nowSeconds } from '../../lib/clock.ts';
 import { own } from '../../lib/untrusted.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../../store/ports/lightning.ts';
 import type { RateSource } from '../../upstream/rates/bitcoin.ts';
@@ -21,7 +21,6 @@ import { LIGHTNING_NETWORKS, type LightningNetwork, lightningRequirement, SKEW_S
 // answer is made, stored (serve-granted.ts) and sent. A delivered claim gets the same bytes again; any other use is
 // refused.
 
-const DAY_MS = 86_400_000;
 /** How long a granted claim can be redeemed. */
 const REDEEM_MS = 7 * DAY_MS;
 /** The scheme asks for an hour after the proof has expired. Our own sales are kept like every other payment. */

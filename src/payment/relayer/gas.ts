@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { DailyGas } from '../../config/payment.ts';
-import { type Clock, isoDate } from '../../lib/clock.ts';
+import { type Clock, DAY_MS, isoDate } from '../../lib/clock.ts';
 import { formatNative } from '../../lib/units.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
@@ -261,7 +261,6 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
   };
 }
 
-const DAY_MS = 86_400_000;
 /** The token counts in millionths of a USDC, the chain's gas in units of 18 decimals. */
 const WEI_PER_UNIT = 10n ** 12n;
 

@@ -3,7 +3,7 @@ import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
 import { chainBusy, isChainBusy } from '../../chain/rpc/queue.ts';
 import { data, quantity, type RpcCall, RpcError, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
+import { type Clock, DAY_MS, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { setNewest } from '../../lib/memory.ts';
 import type { PayerReading } from '../rail.ts';
@@ -183,7 +183,6 @@ export function createEmptyPayers(clock: Clock) {
   };
 }
 
-const DAY_MS = 86_400_000;
 /** More than gas griefers can afford. Beyond that the oldest ban is dropped. */
 const MAX_BANS = 10_000;
 
