@@ -79,6 +79,8 @@ const CHANNELS: Part = {
       'corrects its entry of the refused scheme, and no other',
     ],
     [PRICES, 'have channels once their contract was found'],
+    [CONFIGURED, 'recognise a payment by the entry of the 402 that it names'],
+    [CONFIGURED, 'have no channels while those are off'],
   ],
   testEdits: [
     [BAZAAR, CHANNELS_ON, ''],
@@ -98,6 +100,7 @@ const CHANNELS: Part = {
       '',
     ],
     [SUITE, 'usdcGateway, usdcDeposit, usdcVoucher, lightning', 'usdcGateway, lightning'],
+    [CONFIGURED, "import { openChannels } from '../../../src/payment/channels/rail.ts';\n", ''],
     [CONFIGURED, 'gateway: null, channels: null, exactFrom', 'gateway: null, exactFrom'],
     [TERMS, 'gateway: null, channels: null, exactFrom', 'gateway: null, exactFrom'],
     [USDC_WORLD, 'gateway: null, channels: null, exactFrom', 'gateway: null, exactFrom'],
@@ -159,6 +162,9 @@ const GATEWAY: Part = {
     [CONFIGURED, 'sell nothing over a facilitator while the token is paused'],
     [CONFIGURED, 'separate another ledger’s payments from their own only on the Gateway'],
     [CONFIGURED, 'end a Gateway payment that was used before it was handed over'],
+    [CONFIGURED, 'make the service unready by the facilitator alone'],
+    [CONFIGURED, 'recognise a payment by the entry of the 402 that it names'],
+    [CONFIGURED, 'have neither the Gateway’s rail, nor its entry'],
   ],
   testEdits: [
     [SUITE, "import { usdcGateway } from '../../support/rails/usdc-gateway.ts';\n", ''],
@@ -179,7 +185,11 @@ const GATEWAY: Part = {
     [USDC_WORLD, "import { signForGateway } from '../usdc/gateway-payment.ts';\n", ''],
     [USDC_WORLD, "import { startGatewayStandIn } from '../usdc/gateway-stand-in.ts';\n", ''],
     [CONFIGURED, 'remote: null, gateway: null, channels', 'remote: null, channels'],
-    [CONFIGURED, "import { gatewayExtra } from '../../../src/payment/usdc/gateway.ts';\n", ''],
+    [
+      CONFIGURED,
+      "import { gatewayExtra, gatewayInfo, openGatewayRail } from '../../../src/payment/usdc/gateway.ts';\n",
+      '',
+    ],
     [CONFIGURED, "import { signForGateway } from '../../support/usdc/gateway-payment.ts';\n", ''],
     [
       CONFIGURED,

@@ -21,9 +21,7 @@ import { gatewayExtra, gatewayInfo, openGatewayRail } from '../../../src/payment
 import { NOTHING_SPENT } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
-
 import { contractsOf, openRails, RAILS, type RailKit, railNames } from '../../../src/wiring/rails.ts';
-
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
@@ -359,8 +357,13 @@ describe('the rails', () => {
     expect(gatewayInfo.entry(requirement, on.parts.config.rails).extra).toEqual(gatewayExtra(WALLET));
     expect(() => gatewayInfo.entry(requirement, off.parts.config.rails)).toThrow('the Gateway is off');
     expect(() => openGatewayRail(off.parts, WELL)).toThrow('the Gateway is off');
-    expect(() => openChannels(off.parts, WELL)).toThrow('payment channels are off');
     await Promise.all([on.close(), off.close()]);
+  });
+
+  test('have no channels while those are off', async () => {
+    const { parts, close } = await open({});
+    expect(() => openChannels(parts, WELL)).toThrow('payment channels are off');
+    await close();
   });
 
   test('are well when /supported lists what we sell for, and say why where it does not', async () => {
