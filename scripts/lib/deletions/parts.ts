@@ -81,6 +81,7 @@ const CHANNELS: Part = {
     [PRICES, 'have channels once their contract was found'],
     [CONFIGURED, 'recognise a payment by the entry of the 402 that it names'],
     [CONFIGURED, 'have no channels while those are off'],
+    ['test/unit/payment/one-place.test.ts', 'one place refuses a payer with too many open payments'],
   ],
   testEdits: [
     [BAZAAR, CHANNELS_ON, ''],
