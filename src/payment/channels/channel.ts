@@ -27,10 +27,12 @@ import type { Identifier } from '../protocol.ts';
 import type { Asker, UsdcCall } from '../rail.ts';
 import { type Correction, PaymentRefused } from '../refusal.ts';
 import { MULTICALL3 } from '../relayer/transactions.ts';
-import { transactionText } from '../settler.ts';
+import type { SaleContext } from '../sale.ts';
+import { type SettlerStatus, transactionText } from '../settler.ts';
 import { createSharedReads, PAYER_READ_TIMES } from '../usdc/shared-reads.ts';
 import { hexWord } from '../usdc/token.ts';
-import { type ChannelPayload, reason, SCHEME, SETTLEMENT } from './scheme.ts';
+import { type ChannelPayload, type ChannelTerms, reason, SCHEME, type Scheme, SETTLEMENT } from './scheme.ts';
+import type { Turns } from './turns.ts';
 
 // A channel's state on the chain, its row in the ledger, and what its payer is shown of both.
 // 1. The book: rows with a state that is young enough to sell on, and confirmed by two providers.
@@ -426,6 +428,17 @@ export function refundReceipt(channel: Channel, transaction: Uint8Array, amount:
     amount: amount.toString(),
     extra: { channelState: channelState(channel.id, channel.charged, channel.state) },
   };
+}
+
+/** What every sale over channels shares. */
+export interface ChannelContext {
+  readonly sales: SaleContext;
+  readonly store: ChannelStore;
+  readonly book: ChannelBook;
+  readonly turns: Turns;
+  readonly status: SettlerStatus;
+  readonly scheme: Scheme;
+  readonly terms: ChannelTerms;
 }
 
 /** A message of the scheme that is presented for a call. Its signature is valid. */

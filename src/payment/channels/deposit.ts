@@ -104,12 +104,12 @@ export interface DepositOptions {
   scheme: Scheme;
   terms: ChannelTerms;
   bounds: DepositBounds;
-  limits: DepositLimits;
+  depositLimits: DepositLimits;
 }
 
 /** What a deposit adds to the checks of an authorization. */
 export function createDepositChecks(
-  { store, book, scheme, terms, bounds, limits }: DepositOptions,
+  { store, book, scheme, terms, bounds, depositLimits: limits }: DepositOptions,
   checks: Pick<SignedScheme<DepositPayment>, 'readPayer' | 'verify'>,
 ): Required<Pick<SignedScheme<DepositPayment>, 'check' | 'readPayer' | 'verify' | 'checkPaid'>> {
   return {

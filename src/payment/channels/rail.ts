@@ -72,25 +72,23 @@ import {
   type Scheme,
   SETTLEMENT,
   SETTLEMENT_BYTES,
+  signerOf,
 } from './scheme.ts';
 import { createTurns } from './turns.ts';
-import { createSellVoucher } from './voucher-sale.ts';
+import { createCorrections, sellForVoucher, type VoucherContext } from './voucher-sale.ts';
 import { createWithdrawalWatch } from './withdrawals.ts';
 
 // The rail `usdc-channels`, put together: the sale of its three kinds of message (a deposit is a signed payment; a
 // voucher is charged at once; a refund buys nothing), what a 402 says, the part that settles, and the probe for the
 // contracts. Before that nothing is offered.
 
-interface ChannelSaleOptions extends DepositOptions {
-  sales: SaleContext;
+interface ChannelSaleOptions extends VoucherContext, Pick<DepositOptions, 'bounds' | 'depositLimits'> {
   ledger: Pick<Ledger, 'sumOfOpen'>;
   balanceContracts: readonly Uint8Array[];
   check: Pick<ChainCheck, 'admit' | 'simulate'>;
   evidence: Pick<Evidence, 'lookup'>;
-  status: SettlerStatus;
   requirement: SignedScheme['requirement'];
   checkSignature: SignedScheme['checkSignature'];
-  sellVoucher: ReturnType<typeof createSellVoucher>;
   refund: ReturnType<typeof createRefund>;
   clock: Clock;
 }
@@ -104,7 +102,7 @@ const REASONS = {
 
 /** Sells each kind of message in its own way. No kind is known to the core. */
 function createChannelSale(options: ChannelSaleOptions): UsdcRail['sell'] {
-  const { sales, store, requirement, terms, scheme, sellVoucher, refund } = options;
+  const { sales, store, requirement, terms, scheme, refund } = options;
   const { failures } = sales;
   const deposit = createDepositScheme(options);
 
@@ -136,7 +134,7 @@ function createChannelSale(options: ChannelSaleOptions): UsdcRail['sell'] {
     const payload = readPayload(credential.payload);
     const { protocol } = credential;
     return counted(failures, signerOf(payload), call, async (watched) =>
-      sellVoucher({ ...present(payload, watched, credential), identifier, requestHash, protocol }),
+      sellForVoucher(options, { ...present(payload, watched, credential), identifier, requestHash, protocol }),
     );
   }
 
@@ -176,9 +174,6 @@ function checkTerms(accepted: Accepted, requirement: Parameters<typeof checkAcce
   if (accepted.network !== requirement.network) throw new PaymentRefused(reason('network_mismatch'));
   checkAccepted(accepted, requirement);
 }
-
-/** In hex. Signs the vouchers. Failures and refunds count for it: any account can fund a channel in another's name. */
-const signerOf = ({ config }: ChannelPayload): string => bytesToHex(config.payerAuthorizer);
 
 /** Seconds of a stock client's deposit. Few, as an unclear one blocks its channel; many times a settlement. */
 const DEPOSIT_SECONDS = 600;
@@ -298,7 +293,7 @@ function openSale(
   status: SettlerStatus,
   { channels, scheme, terms, onBegun }: OpenSaleOptions,
 ): UsdcRail['sell'] {
-  const { config, sales, ledger, balanceContracts, check, evidence, clock, log } = needs;
+  const { config, sales, ledger, balanceContracts, check, evidence, clock } = needs;
   const network = config.network.caip2;
   const store = needs.channels;
   const withdrawDelaySeconds = channels.withdrawDelaySeconds;
@@ -313,23 +308,23 @@ function openSale(
   });
   const limits = claimLimits(channels);
   const key = hexToBytes(channels.authorizerKey);
-  const shared = { store, book, turns: createTurns(clock), status, network, clock };
+  const context = { sales, store, book, turns: createTurns(clock), status, scheme, terms };
   const risk = createClaimRisk({ store, network, limits, clock });
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
   return createChannelSale({
-    ...shared,
-    sales,
+    ...context,
     ledger,
     balanceContracts,
     check,
     evidence,
-    scheme,
-    terms,
+    clock,
+    limits,
+    risk,
+    corrections: createCorrections(store),
     requirement: channelEntry(channels),
     checkSignature: createDepositCheck(needs, status),
-    sellVoucher: createSellVoucher({ ...shared, sales, ledger, limits, risk, log }),
-    refund: createRefund({ ...shared, scheme, sign, onBegun, waitMs: config.settleWaitMs }),
-    limits: createDepositLimits({ store, config: channels, clock }),
+    refund: createRefund({ ...context, network, clock, sign, onBegun, waitMs: config.settleWaitMs }),
+    depositLimits: createDepositLimits({ store, config: channels, clock }),
     bounds: {
       minDeposit: channels.minDeposit,
       leastValidity: neededValidity(config),

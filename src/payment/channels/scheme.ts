@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hexToBytes } from '../../lib/hex.ts';
+import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { keccak256, recoverAddress } from '../../lib/secp256k1.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
@@ -194,6 +194,9 @@ function commonOf({ channelConfig: config, voucher: given }: z.infer<typeof comm
   if (!bytes32.safeParse(given.channelId).success) throw new PaymentRefused(reason('channel_id_invalid'));
   return { config, voucher: { ...given, channelId: hexToBytes(given.channelId) } };
 }
+
+/** In hex. Signs the vouchers. Failures and refunds count for it: any account can fund a channel in another's name. */
+export const signerOf = ({ config }: ChannelPayload): string => bytesToHex(config.payerAuthorizer);
 
 /** What a channel must be made out to so that it pays here. Addresses have 20 bytes; the delay is in seconds. */
 export interface ChannelTerms {

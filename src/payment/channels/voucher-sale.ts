@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import type { SettleResponse } from '@x402/core/types';
 import { Unavailable } from '../../errors.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
@@ -9,17 +8,16 @@ import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/chann
 import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
 import type { Sold } from '../call.ts';
 import { identifierConflict, isSameRequest } from '../known-payment.ts';
-import { hashClient, type Ledger } from '../ledger.ts';
+import { hashClient } from '../ledger.ts';
 import type { ProtocolName } from '../protocol.ts';
 import { AnswerGone, deliver } from '../receipt.ts';
 import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import { admit, type SaleContext } from '../sale.ts';
-import type { SettlerStatus } from '../settler.ts';
 import { word } from '../usdc/token.ts';
-import { type ChannelBook, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
+import { type ChannelContext, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
 import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.ts';
-import { reason, SETTLEMENT_BYTES } from './scheme.ts';
-import type { Turn, Turns } from './turns.ts';
+import { reason, SETTLEMENT_BYTES, signerOf } from './scheme.ts';
+import type { Turn } from './turns.ts';
 
 // The sale of a call for a voucher. The charge, the voucher and the answer are one write; the bytes leave after it.
 // 1. A voucher that has bought this very request gets that answer, or 410 when it is lost undelivered.
@@ -28,129 +26,93 @@ import type { Turn, Turns } from './turns.ts';
 // 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
 // 5. The write raises the charges to the voucher's ceiling. Then the answer leaves.
 
-interface SellVoucherOptions extends JudgeVoucherOptions, ChargeVoucherOptions {
-  store: JudgeVoucherOptions['store'] & ChargeVoucherOptions['store'] & Pick<ChannelStore, 'get'>;
-  ledger: JudgeVoucherOptions['ledger'] & ChargeVoucherOptions['ledger'];
-  turns: Turns;
-  sales: SaleContext;
+/** What every sale for a voucher shares. */
+export interface VoucherContext extends ChannelContext {
+  readonly risk: ClaimRisk;
+  readonly limits: ClaimLimits;
+  readonly corrections: Corrections;
 }
 
-/** How often a sale may lose its charge to another process. */
-const MOST_TRIES = 3;
+/** A voucher that is presented for a call. */
+export interface VoucherCall extends ChannelMessage {
+  readonly requestHash: Uint8Array;
+  readonly protocol: ProtocolName;
+}
 
-interface TurnOptions {
+/** 1. With what was known of its channel when it came. */
+interface ArrivedVoucher extends VoucherCall {
+  readonly max: bigint;
   readonly arrival: number;
-  /** The ledger's row, read just before, else null. An older one could miss a sale: the endpoint would run in vain. */
-  readonly known: Channel | null;
-  /** A sale of this process may have charged the voucher since the read, or the ledger has no row of the channel. */
-  readonly isDoubted: boolean;
+  readonly endedTurns: number;
+  /** The ledger's row. */
+  readonly channel: Channel | null;
+  /** The row, where nothing else was waited for since its read. An older one could miss a sale: it would run in vain. */
+  readonly usable: Channel | null;
 }
 
-/** One turn of a request. `redelivered` and `arrive` are for the time before it. */
-function createTurn(options: SellVoucherOptions) {
-  const corrections = createCorrections(options.store);
-  const { redelivered, judgeVoucher } = createJudgeVoucher(options);
-
-  async function sellInTurn(
-    voucher: VoucherCall,
-    { known, isDoubted }: Pick<TurnOptions, 'known' | 'isDoubted'>,
-  ): Promise<Sold> {
-    const { call } = voucher;
-    let body: Uint8Array | null = null;
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
-      // After a lost charge the channel is read again: another process has charged it.
-      const state = tries === 0 ? { known, isDoubted } : { known: null, isDoubted: true };
-      const again = await judgeVoucher(voucher, state);
-      if (again) return again;
-      body ??= await call.run('sale', call.signal);
-      const sale = await chargeVoucher(options, voucher, body);
-      if (!sale) continue;
-      options.risk.note(call.price);
-      return deliver(options, channelReceipt, sale, body, call.price);
-    }
-    throw new PaymentRefused(reason('channel_busy'));
-  }
-
-  /** Another process may have charged the voucher. Unless the ledger denies it, the error says `charged: "unknown"`. */
-  async function fail({ channelId, payload }: VoucherCall, error: unknown): Promise<never> {
-    if (error instanceof PaymentRefused) throw error;
-    const now = await options.sales.soon(options.store.get(channelId)).catch(() => null);
-    if (now && now.charged < payload.voucher.maxClaimableAmount) throw error;
-    return chargedUnknown(() => Promise.reject(error));
-  }
-
-  /** A stale voucher is an outcome of the turn: the channel then waits for the corrected one. */
-  async function turn(voucher: VoucherCall, { arrival, ...more }: TurnOptions): Promise<Turn<Sold | PaymentRefused>> {
-    const { maxClaimableAmount: max } = voucher.payload.voucher;
-    try {
-      return { value: await sellInTurn(voucher, more), charged: max, isCorrected: false };
-    } catch (error) {
-      if (!(error instanceof StaleVoucher)) return fail(voucher, error);
-      const value = await chargedUnknown(() => corrections.answer(voucher.channelId, max, error, arrival));
-      return { value, charged: error.charged, isCorrected: true };
-    }
-  }
-
-  return { turn, redelivered, arrive: corrections.arrive };
+/** Throws PaymentRefused (402), AppErrors. No money was taken unless `charged` says otherwise. */
+export async function sellForVoucher(context: VoucherContext, call: VoucherCall): Promise<Sold> {
+  const voucher = await readChannel(context, call);
+  const { channel, max } = voucher;
+  // A voucher over more than the charges has bought nothing.
+  if (!channel || max > channel.charged) return sellUnused(context, voucher);
+  // Any other may have been charged, whatever fails now. A request that needs no turn does not wait for one.
+  return chargedUnknown(async () => (await redelivered(context, voucher)) ?? (await sellUnused(context, voucher)));
 }
 
-export function createSellVoucher(options: SellVoucherOptions) {
-  const { turn, redelivered, arrive } = createTurn(options);
-
-  async function sell(
-    voucher: VoucherCall,
-    arrival: number,
-    { channel, inTurn }: Awaited<ReturnType<typeof readChannel>>,
-  ): Promise<Sold> {
-    const { call, payload, channelId, requestHash } = voucher;
-    const { maxClaimableAmount: max } = payload.voucher;
-    const key = bytesToHex(channelId);
-    const check = async (): Promise<void> => {
-      admit(options.sales, bytesToHex(payload.config.payerAuthorizer), call);
-      const why = options.status.stopsSales?.() ?? null;
-      if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
-      // Claims publish vouchers, so a third party may present one over what is claimed. It never takes a turn.
-      if (channel && max <= channel.state.totalClaimed)
-        throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
-      await checkIdentifier(options.sales, voucher);
-    };
-    // A sale of the voucher may be under way, or may have ended since the channel was read.
-    await (inTurn(false).isDoubted || options.turns.isBusy(key) ? chargedUnknown(check) : check());
-    const request = Buffer.from(requestHash).toString('latin1');
-    const asking = { chargedBefore: max - call.price, charged: channel?.charged ?? null, request };
-    const sold = await options.turns.take(key, asking, call.signal, (hasWaited) =>
-      turn(voucher, { arrival, ...inTurn(hasWaited) }),
-    );
-    if (sold === null) throw new PaymentRefused(reason('channel_busy'));
-    if (sold instanceof PaymentRefused) throw sold;
-    return sold;
-  }
-
-  return async (voucher: VoucherCall): Promise<Sold> => {
-    const arrival = arrive();
-    const read = await readChannel(options, voucher);
-    const { channel } = read;
-    // A voucher over more than the charges has bought nothing.
-    if (!channel || voucher.payload.voucher.maxClaimableAmount > channel.charged) return sell(voucher, arrival, read);
-    // Any other may have been charged, whatever fails now. A request that needs no turn does not wait for one.
-    return chargedUnknown(async () => (await redelivered(voucher)) ?? (await sell(voucher, arrival, read)));
-  };
-}
-
-/** The ledger's row. `inTurn` tells in the request's turn whether it still counts. */
 async function readChannel(
-  { store, turns, sales }: Pick<SellVoucherOptions, 'store' | 'turns' | 'sales'>,
-  { channelId, payload, identifier }: VoucherCall,
-) {
-  const turnsBefore = turns.endedTurns();
+  { store, turns, sales, corrections }: VoucherContext,
+  call: VoucherCall,
+): Promise<ArrivedVoucher> {
+  const { channelId, payload, identifier } = call;
+  const { maxClaimableAmount: max } = payload.voucher;
+  const [arrival, endedTurns] = [corrections.arrive(), turns.endedTurns()];
   const channel = await sales.soon(store.get(channelId));
-  // Others change a channel without our turn. So the row counts only where nothing was waited for since its read.
-  const isNew = !identifier && channel !== null && payload.voucher.maxClaimableAmount > channel.charged;
-  const inTurn = (hasWaited: boolean) => {
-    const isDoubted = !channel || hasWaited || turns.endedTurns() !== turnsBefore;
-    return { isDoubted, known: isNew && !isDoubted ? channel : null };
-  };
-  return { channel, inTurn };
+  const usable = !identifier && channel !== null && max > channel.charged ? channel : null;
+  return { ...call, max, arrival, endedTurns, channel, usable };
+}
+
+/** Null without a sale or redelivery left. Throws 410 (`answer_gone`) if undelivered: a refusal would cost twice. */
+async function redelivered({ store, sales }: VoucherContext, voucher: ArrivedVoucher): Promise<Sold | null> {
+  const sale = await store.findSale(voucher.channelId, voucher.max);
+  if (sale?.state !== 'settled' || !isSameRequest(sale, voucher)) return null;
+  if (!isSaleOf(sale, voucher)) return null;
+  const body = await sales.ledger.redeliver(sale.id);
+  if (body) return deliver(sales, channelReceipt, sale, body, sale.price ?? 0n);
+  if (sale.deliveredAt === null) throw new AnswerGone(sale, channelReceipt(sale));
+  return null;
+}
+
+async function sellUnused(context: VoucherContext, voucher: ArrivedVoucher): Promise<Sold> {
+  const { turns } = context;
+  const { channelId, channel, max, call, requestHash } = voucher;
+  const key = bytesToHex(channelId);
+  const check = (): Promise<void> => checkBeforeTurn(context, voucher);
+  // A sale of the voucher may be under way, or may have ended since the channel was read.
+  await (isOld(context, voucher) || turns.isBusy(key) ? chargedUnknown(check) : check());
+  const request = Buffer.from(requestHash).toString('latin1');
+  const asking = { chargedBefore: max - call.price, charged: channel?.charged ?? null, request };
+  const sold = await turns.take(key, asking, call.signal, (hasWaited) => sellInTurn(context, voucher, hasWaited));
+  if (sold === null) throw new PaymentRefused(reason('channel_busy'));
+  if (sold instanceof PaymentRefused) throw sold;
+  return sold;
+}
+
+/** Whether a sale of this process may have charged the voucher since the read, or the ledger has no row of the channel. */
+function isOld({ turns }: VoucherContext, { channel, endedTurns }: ArrivedVoucher): boolean {
+  return !channel || turns.endedTurns() !== endedTurns;
+}
+
+/** 2. Writes nothing. Throws PaymentRefused, TooMany, Unavailable, 409. */
+async function checkBeforeTurn({ sales, status }: VoucherContext, voucher: ArrivedVoucher): Promise<void> {
+  const { call, payload, channel, max } = voucher;
+  admit(sales, signerOf(payload), call);
+  const why = status.stopsSales?.() ?? null;
+  if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
+  // Claims publish vouchers, so a third party may present one over what is claimed. It never takes a turn.
+  if (channel && max <= channel.state.totalClaimed)
+    throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
+  await checkIdentifier(sales, voucher);
 }
 
 /** Throws 409 when another payment holds the identifier, or this voucher for another request. */
@@ -164,34 +126,142 @@ async function checkIdentifier({ ledger, soon }: SaleContext, voucher: VoucherCa
   throw identifierConflict(isSameVoucher);
 }
 
-/** A voucher that is presented for a call. */
-interface VoucherCall extends ChannelMessage {
-  readonly requestHash: Uint8Array;
-  readonly protocol: ProtocolName;
-}
-
-interface ChargeVoucherOptions {
-  ledger: Pick<Ledger, 'keepPaid'>;
-  store: Pick<ChannelStore, 'charge'>;
-  network: string;
-}
-
-/** Null when the voucher no longer fits the channel. Throws `settlement_unknown` when the store may have charged. */
-async function chargeVoucher(
-  { ledger, store, network }: ChargeVoucherOptions,
-  voucher: VoucherCall,
-  body: Uint8Array,
-): Promise<Payment | null> {
-  const signed = saleOf(voucher, network);
+/** A stale voucher is an outcome of the turn: the channel then waits for the corrected one. */
+async function sellInTurn(
+  context: VoucherContext,
+  voucher: ArrivedVoucher,
+  hasWaited: boolean,
+): Promise<Turn<Sold | PaymentRefused>> {
   try {
-    return await ledger.keepPaid(body, async (row, keepUntil) => {
-      const sale = { ...signed, ...row };
-      return chargedSale(sale, await store.charge(sale, body, keepUntil));
-    });
+    return { value: await serve(context, voucher, hasWaited), charged: voucher.max, isCorrected: false };
   } catch (error) {
+    if (!(error instanceof StaleVoucher)) return fail(context, voucher, error);
+    const value = await chargedUnknown(() => context.corrections.answer(voucher, error));
+    return { value, charged: error.charged, isCorrected: true };
+  }
+}
+
+/** Another process may have charged the voucher. Unless the ledger denies it, the error says `charged: "unknown"`. */
+async function fail({ store, sales }: VoucherContext, { channelId, max }: ArrivedVoucher, error: unknown) {
+  if (error instanceof PaymentRefused) throw error;
+  const now = await sales.soon(store.get(channelId)).catch(() => null);
+  if (now && now.charged < max) throw error;
+  return chargedUnknown<never>(() => Promise.reject(error));
+}
+
+/** How often a sale may lose its charge to another process. */
+const MOST_TRIES = 3;
+
+async function serve(context: VoucherContext, voucher: ArrivedVoucher, hasWaited: boolean): Promise<Sold> {
+  const { call } = voucher;
+  let body: Uint8Array | null = null;
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    // After a lost charge the channel is read again: another process has charged it.
+    const again = await judge(context, voucher, tries > 0 || hasWaited || isOld(context, voucher));
+    if (again) return again;
+    // 4.
+    body ??= await call.run('sale', call.signal);
+    const sold = await charge(context, voucher, body);
+    if (sold) return sold;
+  }
+  throw new PaymentRefused(reason('channel_busy'));
+}
+
+/** 3. Null when it fits; else its earlier answer. Throws PaymentRefused; Unavailable while charges are unclaimable. */
+async function judge(context: VoucherContext, voucher: ArrivedVoucher, isOld: boolean): Promise<Sold | null> {
+  const look = () => checkable(() => fitOf(context, voucher, isOld ? null : voucher.usable));
+  const fitting = await (isOld ? chargedUnknown(look) : look());
+  if ('again' in fitting) return fitting.again;
+  await checkClaims(context, fitting.channel, voucher.call.price);
+  if (await context.store.findOpen(voucher.channelId)) throw new PaymentRefused(reason('channel_busy'));
+  return null;
+}
+
+async function fitOf(
+  context: VoucherContext,
+  voucher: ArrivedVoucher,
+  known: Channel | null,
+): Promise<{ channel: Channel } | { again: Sold }> {
+  const { book } = context;
+  const { channelId, payload, max, call, asker } = voucher;
+  const covered = { max, price: call.price, deposit: 0n };
+  let channel = await (known ? book.fresh(known, asker) : book.open(channelId, payload.config, asker));
+  let fault = faultOf(channel, covered);
+  const again = fault && (await redelivered(context, voucher));
+  if (again) return { again };
+  if (fault?.mayBeOld) {
+    channel = await book.reread(channel, asker);
+    fault = faultOf(channel, covered);
+  }
+  if (fault) throw fault.refusal;
+  return { channel };
+}
+
+/** A voucher's ceiling, the price of the call, and the deposit that comes with it, in base units. */
+export interface Covered {
+  readonly max: bigint;
+  readonly price: bigint;
+  readonly deposit: bigint;
+}
+
+/** The first fault; null without one. `mayBeOld`: a new read of the chain may mend it. */
+export function faultOf(
+  channel: Channel,
+  { max, price, deposit }: Covered,
+): { refusal: PaymentRefused; mayBeOld: boolean } | null {
+  const { charged, state } = channel;
+  if (max <= state.totalClaimed)
+    return { refusal: new StaleVoucher(channel, { code: 'cumulative_below_claimed' }), mayBeOld: false };
+  if (max !== charged + price) return { refusal: new StaleVoucher(channel), mayBeOld: false };
+  const balance = state.balance + deposit;
+  if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
+  if (max <= balance - state.withdrawAmount) return null;
+  if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
+  // A client that hears this reads the chain, so we do first. It is counted: else every voucher could cost a read.
+  return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
+}
+
+/** Throws Unavailable while claims cannot be sent, and this channel owes for too long or all together too much. */
+async function checkClaims({ status, risk, limits, sales }: VoucherContext, channel: Channel, price: bigint) {
+  const unavailable = status.cannotSend();
+  if (unavailable === null) return risk.calm();
+  await risk.look();
+  checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: sales.clock.nowMs() });
+}
+
+interface ClaimTrouble {
+  readonly unavailable: string;
+  /** The charges of all channels pass a bound (`claim-health.ts`). */
+  readonly isTooMuch: boolean;
+  readonly limits: ClaimLimits;
+  readonly nowMs: number;
+}
+
+/** Throws Unavailable (`settlement_unavailable`) where the oldest charge is overdue or too much is at risk. */
+export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
+  const { unavailable, isTooMuch, limits, nowMs } = trouble;
+  const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(limits, nowMs);
+  if (!isOverdue && !isTooMuch) return;
+  const whose = isOverdue ? 'this channel' : 'payment channels';
+  throw new Unavailable('settlement_unavailable', `charges of ${whose} cannot be claimed now: ${unavailable}`);
+}
+
+/** 5. Null when the voucher no longer fits the channel. Throws `settlement_unknown` when the store may have charged. */
+async function charge({ sales, store, risk }: VoucherContext, voucher: VoucherCall, body: Uint8Array) {
+  const { ledger, network } = sales;
+  const { price } = voucher.call;
+  const signed = saleOf(voucher, network);
+  const kept = ledger.keepPaid(body, async (row, keepUntil) => {
+    const sale = { ...signed, ...row };
+    return chargedSale(sale, await store.charge(sale, body, keepUntil));
+  });
+  const sale = await kept.catch((error: unknown) => {
     // A store whose connection broke may have stored the charge. The same voucher then gets the answer.
     throw error instanceof Unavailable ? error : settlementUnknown(error);
-  }
+  });
+  if (!sale) return null;
+  risk.note(price);
+  return deliver(sales, channelReceipt, sale, body, price);
 }
 
 /** The nonce in the ledger's key. No two vouchers of one payer share it. */
@@ -265,79 +335,11 @@ export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Paym
   };
 }
 
-interface JudgeVoucherOptions {
-  store: Pick<ChannelStore, 'findSale' | 'findOpen'>;
-  ledger: Pick<Ledger, 'redeliver' | 'delivered'>;
-  book: ChannelBook;
-  status: Pick<SettlerStatus, 'cannotSend' | 'stopsSales'>;
-  risk: ClaimRisk;
-  limits: ClaimLimits;
-  clock: Clock;
-  log: { error(detail: object, message: string): void };
-}
-
-function createJudgeVoucher(options: JudgeVoucherOptions) {
-  const { store, ledger, book } = options;
-
-  /** Null without a sale or redelivery left. Throws 410 (`answer_gone`) if undelivered: a refusal would cost twice. */
-  async function redelivered(voucher: VoucherCall): Promise<Sold | null> {
-    const { channelId, payload } = voucher;
-    const sale = await store.findSale(channelId, payload.voucher.maxClaimableAmount);
-    if (sale?.state !== 'settled' || !isSameRequest(sale, voucher)) return null;
-    if (!isSaleOf(sale, voucher)) return null;
-    const body = await ledger.redeliver(sale.id);
-    if (body) return deliver(options, channelReceipt, sale, body, sale.price ?? 0n);
-    if (sale.deliveredAt === null) throw new AnswerGone(sale, channelReceipt(sale));
-    return null;
-  }
-
-  /** Null when it fits; else its earlier answer. Throws PaymentRefused; Unavailable while charges are unclaimable. */
-  async function judgeVoucher(
-    voucher: VoucherCall,
-    { known, isDoubted }: { known: Channel | null; isDoubted: boolean },
-  ): Promise<Sold | null> {
-    const look = () => checkable(() => fitOf(voucher, known));
-    const fitting = await (isDoubted ? chargedUnknown(look) : look());
-    if ('again' in fitting) return fitting.again;
-    await checkClaims(options, fitting.channel, voucher.call.price);
-    if (await store.findOpen(voucher.channelId)) throw new PaymentRefused(reason('channel_busy'));
-    return null;
-  }
-
-  async function fitOf(voucher: VoucherCall, known: Channel | null): Promise<{ channel: Channel } | { again: Sold }> {
-    const { channelId, payload, call, asker } = voucher;
-    const covered = { max: payload.voucher.maxClaimableAmount, price: call.price, deposit: 0n };
-    let channel = await (known ? book.fresh(known, asker) : book.open(channelId, payload.config, asker));
-    let fault = faultOf(channel, covered);
-    const again = fault && (await redelivered(voucher));
-    if (again) return { again };
-    if (fault?.mayBeOld) {
-      channel = await book.reread(channel, asker);
-      fault = faultOf(channel, covered);
-    }
-    if (fault) throw fault.refusal;
-    return { channel };
-  }
-
-  return { redelivered, judgeVoucher };
-}
-
-/** Throws Unavailable while claims cannot be sent, and this channel owes for too long or all together too much. */
-async function checkClaims(
-  { status, risk, limits, clock }: JudgeVoucherOptions,
-  channel: Channel,
-  price: bigint,
-): Promise<void> {
-  const unavailable = status.cannotSend();
-  if (unavailable === null) return risk.calm();
-  await risk.look();
-  checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: clock.nowMs() });
-}
-
 /** Channels with a remembered correction, about 2 MB. */
 const MOST_CORRECTED = 10_000;
 
-function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
+/** What stale vouchers are answered with. */
+export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
   // The stale voucher that each channel was last corrected for, and the requests that had arrived by then.
   const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
   let arrivals = 0;
@@ -349,10 +351,8 @@ function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
      * has none, or a client that can read would not try again. Requests made at once are no repetitions.
      */
     answer: async (
-      channelId: Uint8Array,
-      max: bigint,
+      { channelId, max, arrival }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival'>,
       stale: StaleVoucher,
-      arrival: number,
     ): Promise<PaymentRefused> => {
       const key = bytesToHex(channelId);
       const known = correctedFor.get(key);
@@ -366,6 +366,8 @@ function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
     },
   };
 }
+
+type Corrections = ReturnType<typeof createCorrections>;
 
 interface StaleDetail {
   readonly code?: string;
@@ -385,45 +387,4 @@ export class StaleVoucher extends PaymentRefused {
     this.charged = channel.charged;
     this.code = code;
   }
-}
-
-/** A voucher's ceiling, the price of the call, and the deposit that comes with it, in base units. */
-export interface Covered {
-  readonly max: bigint;
-  readonly price: bigint;
-  readonly deposit: bigint;
-}
-
-/** The first fault; null without one. `mayBeOld`: a new read of the chain may mend it. */
-export function faultOf(
-  channel: Channel,
-  { max, price, deposit }: Covered,
-): { refusal: PaymentRefused; mayBeOld: boolean } | null {
-  const { charged, state } = channel;
-  if (max <= state.totalClaimed)
-    return { refusal: new StaleVoucher(channel, { code: 'cumulative_below_claimed' }), mayBeOld: false };
-  if (max !== charged + price) return { refusal: new StaleVoucher(channel), mayBeOld: false };
-  const balance = state.balance + deposit;
-  if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
-  if (max <= balance - state.withdrawAmount) return null;
-  if (max <= balance) return { refusal: new PaymentRefused(reason('cumulative_exceeds_balance')), mayBeOld: true };
-  // A client that hears this reads the chain, so we do first. It is counted: else every voucher could cost a read.
-  return { refusal: new StaleVoucher(channel, { isForgiven: false }), mayBeOld: true };
-}
-
-interface ClaimTrouble {
-  readonly unavailable: string;
-  /** The charges of all channels pass a bound (`claim-health.ts`). */
-  readonly isTooMuch: boolean;
-  readonly limits: ClaimLimits;
-  readonly nowMs: number;
-}
-
-/** Throws Unavailable (`settlement_unavailable`) where the oldest charge is overdue or too much is at risk. */
-export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
-  const { unavailable, isTooMuch, limits, nowMs } = trouble;
-  const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(limits, nowMs);
-  if (!isOverdue && !isTooMuch) return;
-  const whose = isOverdue ? 'this channel' : 'payment channels';
-  throw new Unavailable('settlement_unavailable', `charges of ${whose} cannot be claimed now: ${unavailable}`);
 }
