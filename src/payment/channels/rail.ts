@@ -1,14 +1,11 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import { data, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { hexToBytes } from '../../lib/hex.ts';
 import type { Log } from '../../lib/log.ts';
 import { addressOf, signRecoverable } from '../../lib/secp256k1.ts';
-import { allTried, createRounds } from '../../lib/tasks.ts';
-import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { ChannelStore } from '../../store/ports/channels.ts';
 import type { Sold } from '../call.ts';
 import { hashRequest, type Ledger } from '../ledger.ts';
@@ -19,9 +16,8 @@ import { PaymentRefused } from '../refusal.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
-import type { Authorization, RailProbe, Settler, SettlerContext, SettlerStatus } from '../settler.ts';
+import type { Authorization, SettlerStatus } from '../settler.ts';
 import { checkAccepted, neededValidity, receiveDigest } from '../usdc/authorization.ts';
-import { createTransferBooks } from '../usdc/books.ts';
 import {
   type ChainCheck,
   type ContractBudget,
@@ -30,25 +26,9 @@ import {
 } from '../usdc/checks.ts';
 import type { Evidence } from '../usdc/evidence.ts';
 import { domainSeparator, USDC_DOMAIN } from '../usdc/token.ts';
-import { createChannelBooks } from './books.ts';
-import { channelIdCalldata } from './calldata.ts';
-import {
-  type ChannelMessage,
-  channelReceipt,
-  createChannelBook,
-  createChannelPruning,
-  createChannelReader,
-  createSharedChannelReads,
-} from './channel.ts';
-import {
-  checkAuthorizer,
-  claimLimits,
-  createClaimAlarm,
-  createClaimRisk,
-  createWithdrawalAlarms,
-  publishUnclaimed,
-} from './claim-health.ts';
-import { type ClaimReport, createClaims } from './claims.ts';
+import { type ChannelMessage, channelReceipt, createChannelBook, createSharedChannelReads } from './channel.ts';
+import { checkAuthorizer, claimLimits, createClaimRisk } from './claim-health.ts';
+import type { ClaimReport } from './claims.ts';
 import {
   createDepositChecks,
   createDepositLimits,
@@ -58,29 +38,26 @@ import {
   sellDeposit,
 } from './deposit.ts';
 import { createRefund } from './refund.ts';
-import { createRefundOperations } from './refund-sending.ts';
 import {
   CHANNEL_REFUSALS,
   type ChannelPayload,
   type ChannelTerms,
   checkVoucher,
   createScheme,
-  DEPOSIT_COLLECTOR,
+  RAIL,
   readPayload,
   reason,
   SCHEME,
-  type Scheme,
   SETTLEMENT,
   SETTLEMENT_BYTES,
   signerOf,
 } from './scheme.ts';
+import { createContractProbe, openChannelsSettler } from './settler.ts';
 import { createTurns } from './turns.ts';
 import { createCorrections, sellForVoucher, type VoucherContext } from './voucher-sale.ts';
-import { createWithdrawalWatch } from './withdrawals.ts';
 
 // The rail `usdc-channels`, put together: the sale of its three kinds of message (a deposit is a signed payment; a
-// voucher is charged at once; a refund buys nothing), what a 402 says, the part that settles, and the probe for the
-// contracts. Before that nothing is offered.
+// voucher is charged at once; a refund buys nothing), and what a 402 says. What settles stands in settler.ts.
 
 interface ChannelSaleOptions extends VoucherContext, Pick<DepositOptions, 'bounds' | 'depositLimits'> {
   ledger: Pick<Ledger, 'sumOfOpen'>;
@@ -198,7 +175,7 @@ export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }
 const CALL_GAS = 5700n;
 
 export const channelsInfo: RailInfo = {
-  name: 'usdc-channels',
+  name: RAIL,
   isOn: ({ channels }) => channels !== null,
   contract: () => SETTLEMENT,
   way: 'channels',
@@ -342,159 +319,4 @@ function createDepositCheck({ config, ledger, check, contracts }: ChannelsNeeds,
     checkSignature(sale).catch((error) => {
       throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
     });
-}
-
-/** Milliseconds between two looks for open refunds: another process may have stored one. */
-const REFUNDS_MS = 1000;
-
-interface ChannelsSettlerOptions {
-  readonly store: ChannelStore;
-  readonly chain: ChainClient;
-  readonly evidence: Evidence;
-  readonly scheme: Scheme;
-  readonly terms: ChannelTerms;
-  readonly channels: ChannelsConfig;
-  readonly network: string;
-  readonly sender: `0x${string}`;
-  readonly probe: () => Promise<RailProbe>;
-  readonly waitMs: number;
-  readonly metrics?: RelayerMetrics | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-export function openChannelsSettler(options: ChannelsSettlerOptions, context: SettlerContext) {
-  const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
-  const relayer = context.relayer(channelsInfo.name);
-  const stopping = new AbortController();
-  const reader = createChannelReader(chain);
-  const { receiver, token } = terms;
-  const parts = { ...options, relayer, reader, receiver, token, fencingToken: context.fencingToken };
-  const limits = claimLimits(channels);
-  const alarms = createWithdrawalAlarms(clock);
-  const alarm = createClaimAlarm({ store, network, limits, clock, log });
-  const authorizerKey = hexToBytes(channels.authorizerKey);
-  const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits, alarms });
-  if (options.metrics) publishUnclaimed(options.metrics, store, network, alarms);
-  const refunds = createRefundOperations(parts);
-  const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
-  const prune = createChannelPruning(store, clock);
-  const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds: channels.withdrawDelaySeconds });
-
-  const settler: Settler = {
-    ...relayer,
-    unavailable: () => relayer.unavailable() ?? alarm.why(),
-    cannotSend: () => relayer.cannotSend() ?? alarm.why(),
-    /** An instance of several sends no last claims: it gives its lease up first, and the next leader claims. */
-    stop: async () => {
-      stopping.abort();
-      if (context.fencingToken === undefined) await claimLast(claims, options);
-    },
-    lookup: evidence.lookup,
-    ownOnly: false,
-    books: openChannelBooks(options),
-    probe: async () => {
-      const why = alarm.whyStopped();
-      return why === null ? probe() : { ok: false, detail: why };
-    },
-    load: async () => void lookForRefunds(refunds, options, stopping.signal),
-    /** Reads nothing without the contracts. It does not wait for its claims: one may wait long for its block. */
-    refresh: async () => {
-      if (!(await probe()).ok) return;
-      const watched = withdrawals.run();
-      // After the watch, so that the claims see its withdrawals. A watch that fails stops no claims.
-      void watched.catch(() => {}).then(claimDue);
-      await allTried([watched, prune()]);
-    },
-  };
-  return {
-    settler,
-    wake: () => void refunds.run().catch(() => {}),
-    claimAll: async (signal: AbortSignal) => {
-      const { ok, detail } = await probe();
-      if (!ok) throw new Error(`payment channels cannot be claimed: ${detail}`);
-      return claims.run(true, signal);
-    },
-  };
-}
-
-/** Deposits are compared as transfers that the contract passed on, claims with what the contract recorded. */
-function openChannelBooks({ chain, evidence, store, network, terms: { receiver, token } }: ChannelsSettlerOptions) {
-  return {
-    ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
-    ...createChannelBooks({ chain, store, network, receiver, token }),
-  };
-}
-
-async function lookForRefunds(
-  refunds: ReturnType<typeof createRefundOperations>,
-  { clock, log }: Pick<ChannelsSettlerOptions, 'clock' | 'log'>,
-  stopping: AbortSignal,
-): Promise<void> {
-  while (!stopping.aborted) {
-    await refunds.run().catch((err) => log.warn({ err }, 'refunds wait'));
-    await clock.sleep(REFUNDS_MS, stopping).catch(() => {});
-  }
-}
-
-/** Claims what is open before a stop, as far as that is done in time. */
-async function claimLast(
-  claims: ReturnType<typeof createClaims>,
-  { waitMs, clock, log }: Pick<ChannelsSettlerOptions, 'waitMs' | 'clock' | 'log'>,
-): Promise<void> {
-  const late = new AbortController();
-  const claimed = claims
-    .run(true, late.signal)
-    .catch((err) => log.warn({ err }, 'the last claims wait for the next start'));
-  await Promise.race([claimed, clock.sleep(waitMs, late.signal).catch(() => {})]);
-  late.abort();
-}
-
-const UNREAD = 'the chain could not be read';
-
-/**
- * Looks for the scheme's contracts, and for our channel id of `sample`. What was found stays found: it cannot be
- * replaced. Never rejects. One provider that finds none decides nothing: nobody would watch withdrawals then.
- */
-export function createContractProbe(
-  chain: Pick<ChainClient, 'each'>,
-  scheme: Scheme,
-  sample: ChannelConfig,
-): () => Promise<RailProbe> {
-  let isFound = false;
-  const ours = bytesToHex(scheme.channelId(sample));
-  const addresses = [SETTLEMENT, DEPOSIT_COLLECTOR];
-  const calls = [
-    ...addresses.map((address) => ({ method: 'eth_getCode', params: [address, 'latest'] })),
-    { method: 'eth_call', params: [{ to: SETTLEMENT, data: channelIdCalldata(sample) }, 'latest'] },
-  ];
-
-  /** What one provider does not find; null when it finds all. Throws for an answer that cannot be read. */
-  function faultIn(outcomes: readonly RpcOutcome[]): string | null {
-    const missing = addresses.find((_, at) => readOutcome(outcomes[at], data, 'code') === '0x');
-    if (missing) return `no contract stands at ${missing}`;
-    const id = readOutcome(outcomes[addresses.length], data, 'channel id');
-    return id === ours ? null : `the contract at ${SETTLEMENT} computes other channel ids`;
-  }
-
-  async function fault(): Promise<string | null> {
-    const answers = await chain.each(calls, { rank: 'collect' });
-    const faults = answers.flatMap((outcomes) => {
-      try {
-        return [faultIn(outcomes)];
-      } catch {
-        return [];
-      }
-    });
-    const missing = faults.filter((one) => one !== null);
-    if (faults.length === 0) return UNREAD;
-    return missing.length < faults.length && missing.length < 2 ? null : (missing[0] ?? null);
-  }
-
-  return async () => {
-    if (isFound) return { ok: true };
-    const found = await fault().catch(() => UNREAD);
-    isFound = found === null;
-    return found === null ? { ok: true } : { ok: false, detail: found };
-  };
 }

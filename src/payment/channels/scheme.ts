@@ -247,6 +247,9 @@ function isSigned(
   return signer !== null && same(signer, payerAuthorizer);
 }
 
+/** The rail's name in the reports of the process that settles. */
+export const RAIL = 'usdc-channels';
+
 /** The scheme's name in a requirement. */
 export const SCHEME = 'batch-settlement';
 

@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';
-import { openChannelsSettler } from '../../../src/payment/channels/rail.ts';
+import { openChannelsSettler } from '../../../src/payment/channels/settler.ts';
 import { createWithdrawalWatch } from '../../../src/payment/channels/withdrawals.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 import type { Channel } from '../../../src/store/ports/channels.ts';

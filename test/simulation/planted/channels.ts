@@ -50,7 +50,7 @@ const PLANTS: readonly Plant[] = [
   },
   {
     name: 'nobody watches withdrawals',
-    file: 'src/payment/channels/rail.ts',
+    file: 'src/payment/channels/settler.ts',
     find: 'const watched = withdrawals.run();',
     replace: 'const watched = Promise.resolve(withdrawals).then(() => {});',
     breaks: ['the escrow covers what is charged'],
