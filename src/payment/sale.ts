@@ -1,6 +1,7 @@
 import { TooMany, Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
+import type { Log } from '../lib/log.ts';
 import type { NewPayment, Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Sold } from './call.ts';
 import {
@@ -54,7 +55,7 @@ export interface SaleContext {
   readonly unknown: UnknownPayments;
   readonly clock: Clock;
   readonly network: string;
-  readonly log: { error(detail: object, message: string): void };
+  readonly log: Log;
   readonly soon: ReadSoon;
   readonly reuse: Reuse;
   /** The ids of the rows that a call of this process works on. */

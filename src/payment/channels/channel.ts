@@ -15,6 +15,7 @@ import {
   toQuantity,
 } from '../../chain/rpc/wire.ts';
 import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
+import type { ChannelsConfig } from '../../config/channels.ts';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
@@ -24,7 +25,7 @@ import type { Payment, PaymentChannel } from '../../store/ports/payments.ts';
 import { isSameBuyer } from '../known-payment.ts';
 import { hashClient } from '../ledger.ts';
 import type { Identifier } from '../protocol.ts';
-import type { Asker, UsdcCall } from '../rail.ts';
+import type { Asker, SignedScheme, UsdcCall } from '../rail.ts';
 import { type Correction, PaymentRefused } from '../refusal.ts';
 import { MULTICALL3 } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
@@ -430,15 +431,23 @@ export function refundReceipt(channel: Channel, transaction: Uint8Array, amount:
   };
 }
 
+/** What a configuration makes of the scheme. */
+export interface ChannelSetup {
+  readonly channels: ChannelsConfig;
+  readonly network: string;
+  readonly scheme: Scheme;
+  readonly terms: ChannelTerms;
+}
+
 /** What every sale over channels shares. */
 export interface ChannelContext {
   readonly sales: SaleContext;
+  readonly setup: ChannelSetup;
   readonly store: ChannelStore;
   readonly book: ChannelBook;
   readonly turns: Turns;
   readonly status: SettlerStatus;
-  readonly scheme: Scheme;
-  readonly terms: ChannelTerms;
+  readonly requirement: SignedScheme['requirement'];
 }
 
 /** A message of the scheme that is presented for a call. Its signature is valid. */

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { ChannelsConfig } from '../../config/channels.ts';
+import type { Config } from '../../config.ts';
 import { AppError, TooMany } from '../../errors.ts';
 import { type Clock, DAY_MS } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
@@ -12,19 +13,27 @@ import type { Credential } from '../protocol.ts';
 import type { Sale, SignedPayment, SignedScheme, UsdcCall } from '../rail.ts';
 import { AnswerGone } from '../receipt.ts';
 import { chargedUnknown, PaymentRefused } from '../refusal.ts';
-import { OPEN_PAYMENTS, type SaleContext, sellSigned } from '../sale.ts';
+import { OPEN_PAYMENTS, sellSigned } from '../sale.ts';
 import { type Authorization, EXPIRED, NONCE_USED, REVERTED } from '../settler.ts';
-import { hashAuthorization } from '../usdc/authorization.ts';
+import { hashAuthorization, neededValidity, receiveDigest } from '../usdc/authorization.ts';
+import {
+  type ChainCheck,
+  type ContractBudget,
+  createAuthorizationChecks,
+  createSignatureCheck,
+} from '../usdc/checks.ts';
+import type { Evidence } from '../usdc/evidence.ts';
+import { domainSeparator, USDC_DOMAIN } from '../usdc/token.ts';
 import { depositCalldata } from './calldata.ts';
-import { type ChannelBook, channelReceipt } from './channel.ts';
+import { type ChannelContext, channelReceipt } from './channel.ts';
 import {
   type ChannelPayload,
-  type ChannelTerms,
+  checkAcceptedTerms,
   checkVoucher,
   DEPOSIT_COLLECTOR,
   depositNonce,
+  readPayload,
   reason,
-  type Scheme,
   SETTLEMENT_BYTES,
 } from './scheme.ts';
 import { type Covered, faultOf, StaleVoucher } from './voucher-sale.ts';
@@ -98,25 +107,51 @@ function depositReason(stored: string): string {
   return REASONS[stored] ?? stored;
 }
 
-export interface DepositOptions {
-  store: Pick<ChannelStore, 'get' | 'findSale' | 'findOpen'>;
-  book: ChannelBook;
-  scheme: Scheme;
-  terms: ChannelTerms;
-  bounds: DepositBounds;
-  depositLimits: DepositLimits;
+/** Seconds of a stock client's deposit. Few, as an unclear one blocks its channel; many times a settlement. */
+export const DEPOSIT_SECONDS = 600;
+/** Seconds by which a client's clock may be ahead of ours. */
+const CLOCK_SLACK_SECONDS = 120;
+
+/** The scheme's names for what an authorization is refused with before it is settled. */
+const CHECK_REASONS = {
+  insufficient: reason('insufficient_balance'),
+  // The deposit may be in the channel already, sent by a third party. The client's state is old then.
+  used: reason('deposit_transaction_failed'),
+  simulation: reason('deposit_simulation_failed'),
+};
+
+export interface DepositNeeds {
+  readonly config: Config;
+  readonly check: ChainCheck;
+  readonly contracts: ContractBudget;
+  readonly evidence: Evidence;
+  readonly balanceContracts: readonly Uint8Array[];
 }
 
-/** What a deposit adds to the checks of an authorization. */
-export function createDepositChecks(
-  { store, book, scheme, terms, bounds, depositLimits: limits }: DepositOptions,
-  checks: Pick<SignedScheme<DepositPayment>, 'readPayer' | 'verify'>,
-): Required<Pick<SignedScheme<DepositPayment>, 'check' | 'readPayer' | 'verify' | 'checkPaid'>> {
+/** A deposit as `sellSigned` sees it: an authorization of the token, and what its channel adds to the checks. */
+export function createDepositScheme(context: ChannelContext, needs: DepositNeeds): SignedScheme<DepositPayment> {
+  const { sales, setup, store, book, status, requirement } = context;
+  const { ledger, clock } = sales;
+  const { minDeposit } = setup.channels;
+  const checks = createAuthorizationChecks({ ...needs, ledger, status, clock, reasons: CHECK_REASONS });
+  const limits = createDepositLimits({ store, config: setup.channels, clock });
+  const leastValidity = neededValidity(needs.config);
+  const bounds = { minDeposit, leastValidity, mostValidity: DEPOSIT_SECONDS + CLOCK_SLACK_SECONDS };
   return {
+    contract: SETTLEMENT_BYTES,
+    status,
+    requirement,
+    read: (given) => {
+      const payload = readPayload(given);
+      if (payload.kind !== 'deposit') throw new PaymentRefused(reason('payload_type'));
+      return depositPayment(payload);
+    },
+    checkAccepted: checkAcceptedTerms,
     check: ({ payload }, _requirement, now) => {
-      checkVoucher(payload, terms, scheme);
+      checkVoucher(payload, setup.terms, setup.scheme);
       checkDeposit(payload, bounds, now);
     },
+    checkSignature: createDepositSignatureCheck(context, needs),
     /** The ledger comes first, because it costs no read. Only what may be reserved makes a row of a channel. */
     readPayer: async (sale, signed) => {
       const { voucher, config } = sale.payment.payload;
@@ -142,20 +177,36 @@ export function createDepositChecks(
         throw error;
       }
     },
+    review: checks.review,
     /** The deposit is in the channel by now. */
     checkPaid: async (sale) => {
       const { voucher, config } = sale.payment.payload;
       const channel = await book.reread(await book.open(voucher.channelId, config, sale.asker), sale.asker);
       checkCovered(channel, { ...coveredBy(sale), deposit: 0n });
     },
+    receipt: channelReceipt,
   };
+}
+
+/** Its digest is that of an authorization to receive, in the token's domain. */
+function createDepositSignatureCheck(
+  { sales: { ledger }, status }: ChannelContext,
+  { config, check, contracts }: DepositNeeds,
+): SignedScheme['checkSignature'] {
+  const { usdc, chainId } = config.network;
+  const separator = domainSeparator(USDC_DOMAIN.name, USDC_DOMAIN.version, chainId, hexToBytes(usdc));
+  const digestOf = (authorization: Authorization) => receiveDigest(authorization, separator);
+  const checkSignature = createSignatureCheck({ check, digestOf, status, ledger, contracts });
+  return (sale) =>
+    checkSignature(sale).catch((error) => {
+      throw error instanceof PaymentRefused ? new PaymentRefused(reason('receive_authorization_signature')) : error;
+    });
 }
 
 /** Sells a deposit as any signed payment is sold, and says no in the scheme's words. */
 export async function sellDeposit(
-  sales: SaleContext,
+  { sales, store }: Pick<ChannelContext, 'sales' | 'store'>,
   scheme: SignedScheme<DepositPayment>,
-  store: DepositOptions['store'],
   call: UsdcCall,
   credential: Credential,
 ): Promise<Sold> {
@@ -183,7 +234,7 @@ function checkCovered(channel: Channel, covered: Covered): void {
 }
 
 /** Another deposit is open, or the voucher has bought another call: then the client's state is old. */
-async function busyOrStale(store: DepositOptions['store'], { channelId, max }: ChannelCharge): Promise<PaymentRefused> {
+async function busyOrStale(store: ChannelStore, { channelId, max }: ChannelCharge): Promise<PaymentRefused> {
   const isOpen = (await store.findOpen(channelId)) !== null;
   const known = isOpen ? null : await store.get(channelId);
   const isUsed = known !== null && (await store.findSale(channelId, max)) !== null;
@@ -191,10 +242,7 @@ async function busyOrStale(store: DepositOptions['store'], { channelId, max }: C
 }
 
 /** The deposit has been used for another request. */
-async function staleOrMismatched(
-  store: DepositOptions['store'],
-  { channelId }: ChannelCharge,
-): Promise<PaymentRefused> {
+async function staleOrMismatched(store: ChannelStore, { channelId }: ChannelCharge): Promise<PaymentRefused> {
   const known = await store.get(channelId);
   return known ? new StaleVoucher(known) : new PaymentRefused(reason('cumulative_amount_mismatch'));
 }

@@ -1,10 +1,12 @@
+import type { PaymentRequirements } from '@x402/core/types';
 import { z } from 'zod';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { keccak256, recoverAddress } from '../../lib/secp256k1.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
-import type { Credential } from '../protocol.ts';
+import type { Accepted, Credential } from '../protocol.ts';
 import { PaymentRefused, type RefusalSentences } from '../refusal.ts';
+import { checkAccepted } from '../usdc/authorization.ts';
 import { addressWord, domainSeparator, typedDigest, typeHash, word } from '../usdc/token.ts';
 
 // The scheme `batch-settlement`: its contracts, ids and digests, what a client presents, the check of a voucher that
@@ -204,6 +206,12 @@ export interface ChannelTerms {
   readonly receiverAuthorizer: Uint8Array;
   readonly token: Uint8Array;
   readonly withdrawDelay: number;
+}
+
+/** Throws PaymentRefused unless the terms that the buyer claims to accept are this requirement's. */
+export function checkAcceptedTerms(accepted: Accepted, requirement: PaymentRequirements): void {
+  if (accepted.network !== requirement.network) throw new PaymentRefused(reason('network_mismatch'));
+  checkAccepted(accepted, requirement);
 }
 
 const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) === 0;

@@ -1,6 +1,5 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { data, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
-import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Log } from '../../lib/log.ts';
@@ -13,11 +12,11 @@ import { createTransferBooks } from '../usdc/books.ts';
 import type { Evidence } from '../usdc/evidence.ts';
 import { createChannelBooks } from './books.ts';
 import { channelIdCalldata } from './calldata.ts';
-import { createChannelPruning, createChannelReader } from './channel.ts';
+import { type ChannelSetup, createChannelPruning, createChannelReader } from './channel.ts';
 import { claimLimits, createClaimAlarm, createWithdrawalAlarms, publishUnclaimed } from './claim-health.ts';
 import { createClaims } from './claims.ts';
 import { createRefundOperations } from './refund-sending.ts';
-import { type ChannelTerms, DEPOSIT_COLLECTOR, RAIL, type Scheme, SETTLEMENT, SETTLEMENT_BYTES } from './scheme.ts';
+import { DEPOSIT_COLLECTOR, RAIL, type Scheme, SETTLEMENT, SETTLEMENT_BYTES } from './scheme.ts';
 import { createWithdrawalWatch } from './withdrawals.ts';
 
 // What settles channels, put together: our relayer, which sends deposits as any payment; the rounds of refunds, the
@@ -26,39 +25,40 @@ import { createWithdrawalWatch } from './withdrawals.ts';
 /** Milliseconds between two looks for open refunds: another process may have stored one. */
 const REFUNDS_MS = 1000;
 
+/** Milliseconds that a stop waits for the last claims: half of what a stop may take (`src/http/lifecycle.ts`). */
+const LAST_CLAIMS_MS = 5000;
+
 interface ChannelsSettlerOptions {
+  readonly setup: ChannelSetup;
   readonly store: ChannelStore;
   readonly chain: ChainClient;
   readonly evidence: Evidence;
-  readonly scheme: Scheme;
-  readonly terms: ChannelTerms;
-  readonly channels: ChannelsConfig;
-  readonly network: string;
   readonly sender: `0x${string}`;
   readonly probe: () => Promise<RailProbe>;
-  readonly waitMs: number;
-  readonly metrics?: RelayerMetrics | undefined;
+  readonly metrics: RelayerMetrics | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export function openChannelsSettler(options: ChannelsSettlerOptions, context: SettlerContext) {
-  const { store, chain, evidence, channels, network, terms, probe, clock, log } = options;
+  const { setup, store, chain, evidence, probe, metrics, clock, log } = options;
+  const { channels, network, scheme, terms } = setup;
+  const { receiver, token } = terms;
+  const { withdrawDelaySeconds } = channels;
   const relayer = context.relayer(RAIL);
   const stopping = new AbortController();
   const reader = createChannelReader(chain);
-  const { receiver, token } = terms;
-  const parts = { ...options, relayer, reader, receiver, token, fencingToken: context.fencingToken };
+  const parts = { ...options, network, scheme, relayer, reader, receiver, token, fencingToken: context.fencingToken };
   const limits = claimLimits(channels);
   const alarms = createWithdrawalAlarms(clock);
   const alarm = createClaimAlarm({ store, network, limits, clock, log });
   const authorizerKey = hexToBytes(channels.authorizerKey);
   const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, limits, alarms });
-  if (options.metrics) publishUnclaimed(options.metrics, store, network, alarms);
+  if (metrics) publishUnclaimed(metrics, store, network, alarms);
   const refunds = createRefundOperations(parts);
   const claimDue = createRounds(() => alarm.round(() => claims.run(false, stopping.signal)), log);
   const prune = createChannelPruning(store, clock);
-  const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds: channels.withdrawDelaySeconds });
+  const withdrawals = createWithdrawalWatch({ ...parts, alarms, withdrawDelaySeconds });
 
   const settler: Settler = {
     ...relayer,
@@ -98,7 +98,8 @@ export function openChannelsSettler(options: ChannelsSettlerOptions, context: Se
 }
 
 /** Deposits are compared as transfers that the contract passed on, claims with what the contract recorded. */
-function openChannelBooks({ chain, evidence, store, network, terms: { receiver, token } }: ChannelsSettlerOptions) {
+function openChannelBooks({ chain, evidence, store, setup: { network, terms } }: ChannelsSettlerOptions) {
+  const { receiver, token } = terms;
   return {
     ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
     ...createChannelBooks({ chain, store, network, receiver, token }),
@@ -119,13 +120,13 @@ async function lookForRefunds(
 /** Claims what is open before a stop, as far as that is done in time. */
 async function claimLast(
   claims: ReturnType<typeof createClaims>,
-  { waitMs, clock, log }: Pick<ChannelsSettlerOptions, 'waitMs' | 'clock' | 'log'>,
+  { clock, log }: Pick<ChannelsSettlerOptions, 'clock' | 'log'>,
 ): Promise<void> {
   const late = new AbortController();
   const claimed = claims
     .run(true, late.signal)
     .catch((err) => log.warn({ err }, 'the last claims wait for the next start'));
-  await Promise.race([claimed, clock.sleep(waitMs, late.signal).catch(() => {})]);
+  await Promise.race([claimed, clock.sleep(LAST_CLAIMS_MS, late.signal).catch(() => {})]);
   late.abort();
 }
 

@@ -61,23 +61,25 @@ function openSettler() {
   const { receiver, token, authorizer } = channels;
   const { settler } = openChannelsSettler(
     {
+      setup: {
+        scheme,
+        network: NETWORK,
+        terms: { receiver, token, withdrawDelay: DELAY, receiverAuthorizer: Buffer.alloc(20) },
+        channels: {
+          withdrawDelaySeconds: DELAY,
+          authorizerKey: bytesToHex(authorizer.privateKey),
+          minDeposit: 1n,
+          depositsADay: { payer: 0, client: 0 },
+          claimFrom: 1_000_000n,
+          claimAfterSeconds: 3600,
+        },
+      },
       store,
       chain: chain(),
       evidence: createEvidence(bed.chain, network.usdc),
-      scheme,
-      network: NETWORK,
-      terms: { receiver, token, withdrawDelay: DELAY, receiverAuthorizer: Buffer.alloc(20) },
-      channels: {
-        withdrawDelaySeconds: DELAY,
-        authorizerKey: bytesToHex(authorizer.privateKey),
-        minDeposit: 1n,
-        depositsADay: { payer: 0, client: 0 },
-        claimFrom: 1_000_000n,
-        claimAfterSeconds: 3600,
-      },
       sender: wallet.address,
       probe: async () => ({ ok: true }),
-      waitMs: 1000,
+      metrics: undefined,
       clock: systemClock,
       log,
     },

@@ -170,11 +170,11 @@ async function openSeller(world: World, settles = true) {
   };
   const unknown = createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock });
   const network = config.network.caip2;
+  const hurried = { ...clock, sleep: (ms: number, signal?: AbortSignal) => passed(clock, ms) ?? clock.sleep(ms, signal) };
   const rail = openChannels(
     {
       config,
-      sales: createSales({ ledger, settling, failures, unknown, clock, network, log }),
-      ledger,
+      sales: createSales({ ledger, settling, failures, unknown, clock: hurried, network, log }),
       channels: stores.channels,
       balanceContracts: [SETTLEMENT_BYTES],
       chain,
@@ -182,8 +182,6 @@ async function openSeller(world: World, settles = true) {
       contracts: createContractBudget(clock),
       evidence: evidenceOf(script),
       wallet,
-      clock: { ...clock, sleep: (ms, signal) => passed(clock, ms) ?? clock.sleep(ms, signal) },
-      log,
     },
     statusOf(script),
   );

@@ -70,16 +70,12 @@ function open(fencingToken: number | null = 7, metrics?: RelayerMetrics) {
   const evidence = { lookup: async () => ({ kind: 'unknown' }) as const, paidIn: async () => null };
   return openChannelsSettler(
     {
+      setup: { scheme, terms: CHANNEL_TERMS, channels, network: NETWORK },
       store,
       chain: chain as unknown as ChainClient,
       evidence,
-      scheme,
-      terms: CHANNEL_TERMS,
-      channels,
-      network: NETWORK,
       sender: `0x${'77'.repeat(20)}`,
       probe: async () => probed,
-      waitMs: WAIT_MS,
       metrics,
       clock,
       log,
