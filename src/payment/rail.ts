@@ -33,8 +33,8 @@ export interface RailInfo {
   readonly holdsEarnings?: boolean;
   /** What a buyer needs before a purchase, as our own listings say it. By default nothing, and a payment is direct. */
   readonly needs?: 'gateway' | 'channel';
-  /** Makes this rail's entry in a 402 from the plain one. Called only where the rail is on. */
-  entry(plain: PaymentRequirements, rails: RailsConfig): PaymentRequirements;
+  /** Prepares what makes this rail's requirement from the plain one. Called only where the rail is on. */
+  requirement(rails: RailsConfig): MakeRequirement;
   /** Whether a 402 lists this rail for a route of this price, in USDC base units. By default for each route. */
   sells?(price: bigint, rails: RailsConfig): boolean;
   /** Gas that the seller pays for a call, where nothing better is known. By default none: a service of others pays. */
@@ -47,6 +47,9 @@ export interface RailInfo {
   /** The remote service that settles for it; null where our relayer does. */
   service(rails: RailsConfig): RailService | null;
 }
+
+/** Makes a rail's requirement, its entry in a 402, from the plain one. */
+export type MakeRequirement = (plain: PaymentRequirements) => PaymentRequirements;
 
 interface RailService {
   readonly name: string;
@@ -118,7 +121,7 @@ export interface Sale<P extends SignedPayment = SignedPayment> {
   readonly scheme: SignedScheme<P>;
   readonly call: UsdcCall;
   readonly credential: Credential;
-  /** The rail's entry, which the payment must meet. */
+  /** The rail's, which the payment must meet. */
   readonly requirement: PaymentRequirements;
   readonly payment: P;
   readonly key: PaymentKey;
@@ -138,7 +141,8 @@ export interface Sale<P extends SignedPayment = SignedPayment> {
 export interface SignedScheme<P extends SignedPayment = SignedPayment> {
   readonly contract: Uint8Array;
   readonly status: Required<Pick<Settler, 'unavailable' | 'refuses'>>;
-  requirement(plain: PaymentRequirements): PaymentRequirements;
+  /** The one of `RailInfo`, prepared. */
+  readonly requirement: MakeRequirement;
   /** 2. Throws PaymentRefused for another kind of payment, and for one that cannot be decoded. */
   read(payload: Credential['payload']): P;
   /** 4. Throws PaymentRefused when the terms that the buyer claims to accept are not this rail's. */

@@ -95,7 +95,7 @@ export function createOffer(
   const { price } = endpoint;
   if (!price) throw new Error(`${endpoint.path} has no price`);
   const requirement = exactRequirement(price.units, terms);
-  const accepts = infos.map(({ entry }) => entry(requirement, terms.rails));
+  const accepts = infos.map((info) => info.requirement(terms.rails)(requirement));
   return { requirement, accepts, demand: protocol.prepare(endpoint, accepts, terms) };
 }
 

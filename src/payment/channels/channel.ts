@@ -25,7 +25,7 @@ import type { Payment, PaymentChannel } from '../../store/ports/payments.ts';
 import { isSameBuyer } from '../known-payment.ts';
 import { hashClient } from '../ledger.ts';
 import type { Identifier } from '../protocol.ts';
-import type { Asker, SignedScheme, UsdcCall } from '../rail.ts';
+import type { Asker, MakeRequirement, UsdcCall } from '../rail.ts';
 import { type Correction, PaymentRefused } from '../refusal.ts';
 import { MULTICALL3 } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
@@ -447,7 +447,7 @@ export interface ChannelContext {
   readonly book: ChannelBook;
   readonly turns: Turns;
   readonly status: SettlerStatus;
-  readonly requirement: SignedScheme['requirement'];
+  readonly requirement: MakeRequirement;
 }
 
 /** A message of the scheme that is presented for a call. Its signature is valid. */

@@ -1,4 +1,3 @@
-import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
@@ -9,7 +8,7 @@ import type { Sold } from '../call.ts';
 import { hashRequest } from '../ledger.ts';
 import { askerOf, checkFailures, counted } from '../limits.ts';
 import type { Credential } from '../protocol.ts';
-import type { RailInfo, UsdcCall, UsdcRail } from '../rail.ts';
+import type { MakeRequirement, RailInfo, UsdcCall, UsdcRail } from '../rail.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
 import type { Wallet } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
@@ -46,20 +45,16 @@ import { createCorrections, sellForVoucher, type VoucherContext } from './vouche
 // The rail `usdc-channels`: what a 402 says of it, and the sale of its three kinds of message. A deposit is a signed
 // payment, a voucher is charged at once, a refund buys nothing. What settles stands in settler.ts.
 
-/** The entry of a 402. The channel's id depends on recipient, token, authorizer and delay, not on the price. */
-export function channelEntry({ authorizerKey, withdrawDelaySeconds, minDeposit }: ChannelsConfig) {
+/** The channel's id depends on recipient, token, authorizer and delay, not on the price. */
+export function channelRequirement(config: ChannelsConfig): MakeRequirement {
+  const { authorizerKey, withdrawDelaySeconds, minDeposit } = config;
   const extra = {
     ...USDC_DOMAIN,
     receiverAuthorizer: addressOf(hexToBytes(authorizerKey)),
     withdrawDelay: withdrawDelaySeconds,
     minDeposit: minDeposit.toString(),
   };
-  return (plain: PaymentRequirements): PaymentRequirements => ({
-    ...plain,
-    scheme: SCHEME,
-    maxTimeoutSeconds: DEPOSIT_SECONDS,
-    extra,
-  });
+  return (plain) => ({ ...plain, scheme: SCHEME, maxTimeoutSeconds: DEPOSIT_SECONDS, extra });
 }
 
 /** Gas of a call, of 50 whose channel is claimed alone (docs/benchmarks.md, "What a call costs the seller"). */
@@ -74,9 +69,9 @@ export const channelsInfo: RailInfo = {
   // A deposit does. A voucher takes from the channel, and is never open.
   takesFromBalance: true,
   holdsEarnings: true,
-  entry: (plain, { channels }) => {
+  requirement: ({ channels }) => {
     if (!channels) throw new Error('payment channels are off');
-    return channelEntry(channels)(plain);
+    return channelRequirement(channels);
   },
   gasOfCall: () => CALL_GAS,
   isOfferedOnceProven: true,
@@ -138,7 +133,7 @@ function setUp({ rails: { channels }, network, seller }: Config): ChannelSetup {
 }
 
 function openContext(
-  { sales, channels: store, chain }: ChannelsNeeds,
+  { config, sales, channels: store, chain }: ChannelsNeeds,
   setup: ChannelSetup,
   status: SettlerStatus,
 ): ChannelContext {
@@ -148,7 +143,8 @@ function openContext(
   const read = createSharedChannelReads(chain, clock);
   const { lastHead } = chain.agreed;
   const book = createChannelBook({ store, read, network, withdrawDelaySeconds, lastHead, clock });
-  return { sales, setup, store, book, turns: createTurns(clock), status, requirement: channelEntry(channels) };
+  const requirement = channelsInfo.requirement(config.rails);
+  return { sales, setup, store, book, turns: createTurns(clock), status, requirement };
 }
 
 /** Sells each kind of message in its own way. No kind is known to the core. */
@@ -203,15 +199,15 @@ async function sellByVoucher(context: VoucherContext, call: UsdcCall, credential
   );
 }
 
-/** Throws PaymentRefused unless the message is for the entry's terms and its signer made it. */
+/** Throws PaymentRefused unless the message is for the requirement's terms and its signer made it. */
 function present(
   { sales, setup, requirement }: ChannelContext,
   payload: ChannelPayload,
   call: UsdcCall,
   credential: Credential,
 ): Omit<ChannelMessage, 'identifier'> {
-  const entry = requirement(call.plain);
-  checkAcceptedTerms(credential.accepted ?? entry, entry);
+  const needed = requirement(call.plain);
+  checkAcceptedTerms(credential.accepted ?? needed, needed);
   const channelId = checkVoucher(payload, setup.terms, setup.scheme);
   return { payload, channelId, call, asker: askerOf(sales.failures, call) };
 }

@@ -70,7 +70,7 @@ export const exactInfo: RailInfo = {
   contract: ({ network }) => network.usdc,
   way: 'usdc',
   takesFromBalance: true,
-  entry: (plain) => plain,
+  requirement: () => (plain) => plain,
   sells: isSoldAt,
   gasOfCall: ({ remote }) => (remote ? 0n : LONE_PAYMENT_GAS),
   service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
@@ -121,7 +121,7 @@ function openScheme(needs: ExactNeeds, status: SettlerStatus): SignedScheme {
   return {
     contract,
     status,
-    requirement: (plain) => plain,
+    requirement: exactInfo.requirement(config.rails),
     read: (payload) => readSigned(payload, contract),
     checkAccepted: (accepted, requirement) => {
       checkAccepted(accepted, requirement);

@@ -55,7 +55,7 @@ export function openGatewayRail(needs: GatewayNeeds, status: Pick<Settler, 'unav
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
   const gateway = openGateway(rails.gateway, { network, publicOrigin, upstreams: outgoing.upstreams, clock });
-  const scheme = createGatewayScheme({ gateway, status, ledger, times: config, clock });
+  const scheme = createGatewayScheme({ gateway, status, ledger, config, clock });
   return {
     info: gatewayInfo,
     contract: scheme.contract,
@@ -114,14 +114,14 @@ interface GatewaySchemeOptions {
   gateway: OpenGateway;
   status: Pick<Settler, 'unavailable'>;
   ledger: Pick<Ledger, 'sumOfOpen'>;
-  times: Pick<ServingTimes, 'handlerTimeoutMs'>;
+  config: Pick<Config, 'rails' | 'handlerTimeoutMs'>;
   clock: Clock;
 }
 
 function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
-  const { gateway, status, ledger, times, clock } = options;
+  const { gateway, status, ledger, config, clock } = options;
   const contract = hexToBytes(gateway.wallet);
-  const check = createGatewayCheck(times);
+  const check = createGatewayCheck(config);
   const readDeposit = createSharedReads<Uint8Array, bigint>({
     ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
     ...PAYER_READ_TIMES,
@@ -141,7 +141,7 @@ function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
     status: { unavailable: status.unavailable, refuses: () => null },
     read: (payload) => readSigned(payload, contract),
     checkAccepted,
-    requirement: (plain) => gatewayRequirement(plain, gateway.wallet),
+    requirement: gatewayInfo.requirement(config.rails),
     check: ({ authorization }, requirement, now) => check(authorization, requirement, now),
     checkSignature: async ({ payment: { authorization } }) => {
       await gateway.checkSignature(authorization);
@@ -235,9 +235,9 @@ export const gatewayInfo: RailInfo = {
   isUnknownWhileOff: true,
   way: 'gateway',
   needs: 'gateway',
-  entry: (plain, { gateway }) => {
+  requirement: ({ gateway }) => {
     if (!gateway) throw new Error('the Gateway is off');
-    return gatewayRequirement(plain, gateway.wallet);
+    return (plain) => gatewayRequirement(plain, gateway.wallet);
   },
   refusals: GATEWAY_REFUSALS,
   service: ({ gateway }) => gateway && { name: 'gateway', isVital: false },

@@ -6,7 +6,7 @@ import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../..
 import { createSdkSigner } from '../../../scripts/bench/sdk-facilitator.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { signRecoverable } from '../../../src/lib/secp256k1.ts';
-import { channelEntry } from '../../../src/payment/channels/rail.ts';
+import { channelRequirement } from '../../../src/payment/channels/rail.ts';
 import { eventsOf } from '../../support/channels/chain-view.ts';
 import { type ChannelBuyer, channelBuyer } from '../../support/channels/channel-buyer.ts';
 import { configJson, scheme } from '../../support/channels/channel-payment.ts';
@@ -38,7 +38,7 @@ beforeAll(async () => {
   const signer = createSdkSigner({ chainId, rpcUrl, multicall3, key: sender.privateKey, pollMs: 30 });
   facilitator = new BatchSettlementEvmScheme(signer, privateKeyToAccount(authorizer));
   const limits = { claimFrom: DEPOSIT, claimAfterSeconds: 60, depositsADay: { payer: 0, client: 0 } };
-  const entry = channelEntry({ authorizerKey: authorizer, withdrawDelaySeconds: 900, minDeposit: DEPOSIT, ...limits });
+  const entry = channelRequirement({ authorizerKey: authorizer, withdrawDelaySeconds: 900, minDeposit: DEPOSIT, ...limits });
   requirements = entry(plainRequirement(network.seller) as PaymentRequirements);
 });
 afterAll(() => network?.stop());

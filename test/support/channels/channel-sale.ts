@@ -8,7 +8,7 @@ import { AppError } from '../../../src/errors.ts';
 import { asAppError } from '../../../src/http/problems.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { channelEntry, openChannels } from '../../../src/payment/channels/rail.ts';
+import { channelRequirement, openChannels } from '../../../src/payment/channels/rail.ts';
 import { SETTLEMENT_BYTES } from '../../../src/payment/channels/scheme.ts';
 import { createLedger } from '../../../src/payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../../../src/payment/limits.ts';
@@ -52,7 +52,7 @@ const config = loadConfig({
   SETTLE_WAIT_MS: String(SETTLE_WAIT_MS),
 });
 const RUNNING = runningByPurpose<Sources>(60_000);
-const entry = channelEntry(config.rails.channels as NonNullable<typeof config.rails.channels>);
+const entry = channelRequirement(config.rails.channels as NonNullable<typeof config.rails.channels>);
 
 export interface Call {
   /** What is asked for; another tag is another request. A tag above 40 characters is a wrong parameter. */

@@ -26,7 +26,7 @@ const SCHEME = 'toy';
 const TIMEOUT_MS = 20_000;
 
 /** Makes this rail's entry in a 402 from the plain entry. */
-const entryFrom = (plain: PaymentRequirements) => ({ ...plain, scheme: SCHEME, asset: 'TOY', extra: {} });
+const requirementFrom = (plain: PaymentRequirements) => ({ ...plain, scheme: SCHEME, asset: 'TOY', extra: {} });
 
 /** The bank's answer about a payment. */
 interface Known {
@@ -44,7 +44,7 @@ export function createToyRail(bankUrl: string): RailModule {
     isOn: () => true,
     contract: () => bytesToHex(CONTRACT),
     way: 'toy',
-    entry: entryFrom,
+    requirement: () => requirementFrom,
     service: () => null,
   };
   async function ask<T>(path: string, authorization: Authorization, transaction?: Uint8Array): Promise<T> {
@@ -73,7 +73,7 @@ export function createToyRail(bankUrl: string): RailModule {
   const schemeWith = ({ ledger }: RailKit, status: SettlerStatus): SignedScheme => ({
     contract: CONTRACT,
     status,
-    requirement: entryFrom,
+    requirement: requirementFrom,
     read: (payload) => {
       const authorization = read(payload);
       return { authorization, authorizationHash: hashAuthorization(authorization, CONTRACT) };

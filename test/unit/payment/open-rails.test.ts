@@ -340,7 +340,7 @@ describe('the rails', () => {
   test('recognise a payment by the entry of the 402 that it names; what no other one recognises is for the first', async () => {
     const withChannels = { CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: `0x${'3'.repeat(64)}` };
     const { rails, parts, close } = await open({ ...withGateway(), ...withChannels });
-    const named = rails.map(({ info }) => ({ ...info.entry(requirement, parts.config.rails) }));
+    const named = rails.map(({ info }) => ({ ...info.requirement(parts.config.rails)(requirement) }));
     expect(rails.map(({ recognises }) => named.map((entry) => recognises(entry)))).toEqual([
       [true, true, true],
       [false, true, false],
@@ -354,8 +354,8 @@ describe('the rails', () => {
     const [on, off] = [await open(withGateway()), await open({})];
     const nameOf = ({ parts }: typeof on) => railNames(parts.config).railOf(hexToBytes(WALLET));
     expect([nameOf(on), nameOf(off)]).toEqual(['usdc-gateway', null]);
-    expect(gatewayInfo.entry(requirement, on.parts.config.rails).extra).toEqual(gatewayExtra(WALLET));
-    expect(() => gatewayInfo.entry(requirement, off.parts.config.rails)).toThrow('the Gateway is off');
+    expect(gatewayInfo.requirement(on.parts.config.rails)(requirement).extra).toEqual(gatewayExtra(WALLET));
+    expect(() => gatewayInfo.requirement(off.parts.config.rails)).toThrow('the Gateway is off');
     expect(() => openGatewayRail(off.parts, WELL)).toThrow('the Gateway is off');
     await Promise.all([on.close(), off.close()]);
   });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ChannelsConfig } from '../../../../../src/config/channels.ts';
 import type { Config } from '../../../../../src/config.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import { channelEntry, channelsInfo } from '../../../../../src/payment/channels/rail.ts';
+import { channelRequirement, channelsInfo } from '../../../../../src/payment/channels/rail.ts';
 import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
 
@@ -32,13 +32,13 @@ type Rails = Parameters<typeof channelsInfo.isOn>[0];
 const railsOf = (given: ChannelsConfig | null) => ({ channels: given }) as Rails;
 
 test('the entry of payment channels names the authorizer, the delay and the least deposit, and keeps price and recipient', () => {
-  expect(channelEntry(channels)(plain)).toEqual(wanted);
-  expect(channelsInfo.entry(plain, railsOf(channels))).toEqual(wanted);
+  expect(channelRequirement(channels)(plain)).toEqual(wanted);
+  expect(channelsInfo.requirement(railsOf(channels))(plain)).toEqual(wanted);
 });
 
 test('payment channels are on where they are configured, and are offered once their contracts are found', () => {
   expect([channelsInfo.isOn(railsOf(channels)), channelsInfo.isOn(railsOf(null))]).toEqual([true, false]);
-  expect(() => channelsInfo.entry(plain, railsOf(null))).toThrow('payment channels are off');
+  expect(() => channelsInfo.requirement(railsOf(null))).toThrow('payment channels are off');
   expect([channelsInfo.name, channelsInfo.isOfferedOnceProven]).toEqual(['usdc-channels', true]);
   expect(channelsInfo.contract({} as Config & Rails)).toBe(SETTLEMENT);
   expect(channelsInfo.service?.(railsOf(channels))).toEqual({ name: 'channels', isVital: false });
