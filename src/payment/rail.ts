@@ -113,7 +113,7 @@ export interface SignedPayment {
   /** The voucher that the sale charges, where the payment is a deposit into a channel. */
   readonly channel?: ChannelCharge;
   /** The call that settles the payment, where it is another one than the token's transfer. */
-  readonly call?: ContractCall;
+  readonly contractCall?: ContractCall;
 }
 
 /** A signed payment on its way through the steps of STEPS.md. The steps fill the last three members. */

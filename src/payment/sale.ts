@@ -317,13 +317,13 @@ async function serve(context: SaleContext, sale: Sale, verify: () => Promise<Ver
 
 /** From here on, a crash charges the buyer only for a reply that can still be delivered. Throws IntentInDoubt. */
 async function storeIntent(ledger: Ledger, { id, payment, body }: Sale, verified: Verified): Promise<void> {
-  const { authorization, call } = payment;
+  const { authorization, contractCall } = payment;
   const intent = {
     signature: authorization.signature,
     checkedBlock: verified.checkedBlock,
     payerHasCode: verified.hasCode,
     body,
-    ...(call && { calldata: call.data }),
+    ...(contractCall && { calldata: contractCall.data }),
   };
   const stored = await ledger.storeIntent(id, intent).catch((cause) => {
     throw new IntentInDoubt('the intent was not stored for certain', { cause });
@@ -361,7 +361,7 @@ async function settleRow(
     const row = await ledger.get(id);
     return row && settling.resume(row);
   }
-  const { authorization, call = null } = payment;
+  const { authorization, contractCall: call = null } = payment;
   const intent: Intent = { id, authorization, call, fromBlock: checkedBlock, broadcast: false, hasCode };
   return settling.settle(intent, scheme.contract);
 }

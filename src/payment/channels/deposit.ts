@@ -71,7 +71,7 @@ export function depositPayment(payload: DepositPayload): DepositPayment {
     authorization,
     channel: { channelId, max, signature },
     authorizationHash: hash('sha256', Buffer.concat(whole), 'buffer'),
-    get call() {
+    get contractCall() {
       return { to: SETTLEMENT_BYTES, data: depositCalldata(config, deposit.amount, DEPOSIT_COLLECTOR, deposit) };
     },
   };

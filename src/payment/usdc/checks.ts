@@ -66,7 +66,7 @@ export function createAuthorizationChecks(
     },
     /** The balance must cover open payments on every rail that takes from it, too. */
     verify: async ({ id, key, payment, asker }, { balance, hasCode, block }) => {
-      const { authorization, call = null } = payment;
+      const { authorization, contractCall: call = null } = payment;
       const promised = await ledger.sumOfOpen(key, id, balanceContracts);
       if (balance < authorization.value + promised) throw new PaymentRefused(reasons.insufficient);
       if (hasCode) {

@@ -117,7 +117,7 @@ describeServices('a refund of a payment channel', (ledgerEnv, testMemory) => {
     const channel = channelBuyer(privateKey, channelEntry(await challenge()));
     const payload = readPayload(JSON.parse(atob(channel.deposit(DEPOSIT, PRICE))).payload);
     if (payload.kind !== 'deposit') throw new Error('this is no deposit');
-    const { to, data } = depositPayment(payload).call ?? {};
+    const { to, data } = depositPayment(payload).contractCall ?? {};
     if (!to || !data) throw new Error('a deposit without a call');
     const other = await stage.walletOf(privateKeyToAccount(createAccount().privateKey));
     const hash = await other.sendTransaction({ to: bytesToHex(to), data: bytesToHex(data) });

@@ -39,7 +39,7 @@ describe('a deposit as a payment', () => {
   });
 
   test('is settled by the call of the settlement contract', () => {
-    expect(depositPayment(payload).call).toEqual({
+    expect(depositPayment(payload).contractCall).toEqual({
       to: SETTLEMENT_BYTES,
       data: depositCalldata(config, 5000n, DEPOSIT_COLLECTOR, deposit),
     });
