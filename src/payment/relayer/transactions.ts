@@ -265,8 +265,8 @@ export function batchAnswer(outcomes: readonly boolean[]): `0x${string}` {
   return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
 }
 
-/** A transaction's fields. Fees are in wei per unit of gas. */
-interface Call {
+/** Fees are in wei per unit of gas. */
+interface TransactionFields {
   readonly to: `0x${string}`;
   readonly data: `0x${string}`;
   readonly gas: bigint;
@@ -288,7 +288,7 @@ export function createWallet(privateKey: `0x${string}`, chainId: number) {
   const key = hexToBytes(privateKey);
   const address = addressOf(key);
 
-  function sign({ to, data, gas, nonce, maxFeePerGas, maxPriorityFeePerGas }: Call): Signed {
+  function sign({ to, data, gas, nonce, maxFeePerGas, maxPriorityFeePerGas }: TransactionFields): Signed {
     const fields = [
       ...[chainId, nonce, maxPriorityFeePerGas, maxFeePerGas, gas].map(rlpInteger),
       rlpBytes(hexToBytes(to)),
