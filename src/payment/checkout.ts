@@ -4,7 +4,7 @@ import { parseParams, type Query } from '../catalogue/params.ts';
 import { listedPath } from '../catalogue/paths.ts';
 import { type AppError, BadParameter, NotFound, type ParameterError, Unavailable } from '../errors.ts';
 import type { Ask, Call, RunFor, Sold } from './call.ts';
-import type { Accepted, Credential, Demand, Prepared, Receipt } from './protocol.ts';
+import type { Accepted, Credential, Demand, Receipt, WriteDemand } from './protocol.ts';
 import type { Rail, UsdcCall } from './rail.ts';
 import { corrected, type PaymentRefused, type RefusalWords } from './refusal.ts';
 import { runEndpoint } from './run-endpoint.ts';
@@ -67,7 +67,7 @@ export interface Offer {
   readonly requirement: PaymentRequirements;
   /** Every way to pay in USDC, the plain one first. */
   readonly accepts: readonly PaymentRequirements[];
-  readonly demand: Prepared;
+  readonly demand: WriteDemand;
 }
 
 /** Why a demand is made: nothing was paid, or a payment was refused. */

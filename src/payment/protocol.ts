@@ -99,7 +99,7 @@ export interface HttpProtocol {
 }
 
 export interface PreparedProtocol extends HttpProtocol {
-  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: ServiceOrigin): Prepared;
+  prepare(endpoint: Endpoint<never>, accepts: readonly PaymentRequirements[], origin: ServiceOrigin): WriteDemand;
 }
 
 export interface ServiceOrigin {
@@ -134,7 +134,7 @@ interface Requested {
 }
 
 /** `error`: why the request or its payment is refused. `accepts`: instead of the prepared entries, for one buyer. */
-export type Prepared = (request: Requested, error?: string, accepts?: readonly PaymentRequirements[]) => Demand;
+export type WriteDemand = (request: Requested, error?: string, accepts?: readonly PaymentRequirements[]) => Demand;
 
 export interface SoldTool {
   readonly name: string;
