@@ -38,7 +38,12 @@ beforeAll(async () => {
   const signer = createSdkSigner({ chainId, rpcUrl, multicall3, key: sender.privateKey, pollMs: 30 });
   facilitator = new BatchSettlementEvmScheme(signer, privateKeyToAccount(authorizer));
   const limits = { claimFrom: DEPOSIT, claimAfterSeconds: 60, depositsADay: { payer: 0, client: 0 } };
-  const entry = channelRequirement({ authorizerKey: authorizer, withdrawDelaySeconds: 900, minDeposit: DEPOSIT, ...limits });
+  const entry = channelRequirement({
+    authorizerKey: authorizer,
+    withdrawDelaySeconds: 900,
+    minDeposit: DEPOSIT,
+    ...limits,
+  });
   requirements = entry(plainRequirement(network.seller) as PaymentRequirements);
 });
 afterAll(() => network?.stop());

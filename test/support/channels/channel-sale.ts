@@ -170,7 +170,10 @@ async function openSeller(world: World, settles = true) {
   };
   const unknown = createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock });
   const network = config.network.caip2;
-  const hurried = { ...clock, sleep: (ms: number, signal?: AbortSignal) => passed(clock, ms) ?? clock.sleep(ms, signal) };
+  const hurried = {
+    ...clock,
+    sleep: (ms: number, signal?: AbortSignal) => passed(clock, ms) ?? clock.sleep(ms, signal),
+  };
   const rail = openChannels(
     {
       config,
