@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import type { ListedEntry, Listing } from './entry.ts';
 import type { Catalogue } from './foreign-catalogue.ts';
 import {
@@ -22,7 +23,7 @@ interface DiscoveryOptions {
   readonly network: string;
   isReady(): Promise<boolean>;
   readonly clock: Clock;
-  readonly log: { error(fields: object, message: string): void };
+  readonly log: Pick<Log, 'error'>;
 }
 
 export interface MarketListings {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import { isObject, own, ownKeys, plainText } from '../lib/untrusted.ts';
 import type { CatalogueStore } from '../store/ports/stores.ts';
 import type { Upstream } from '../upstream/client/client.ts';
@@ -28,7 +29,7 @@ interface CatalogueOptions {
   readonly payable: Payable;
   readonly store: CatalogueStore;
   readonly clock: Clock;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 interface Copy {

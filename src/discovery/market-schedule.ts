@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import type { MarketStore, StoredListing } from '../store/ports/market.ts';
 import { marketDomain, readStored, relist } from './market-listing.ts';
 import type { Caller, Seen } from './market-probe.ts';
@@ -24,7 +25,7 @@ interface ScheduleOptions {
   readonly caller: Pick<Caller, 'call'>;
   readonly clock: Clock;
   readonly intervalMs: number;
-  readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
+  readonly log: Pick<Log, 'info' | 'error'>;
   readonly onRound?: () => Promise<void>;
   mayCall?(): boolean;
 }

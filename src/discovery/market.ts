@@ -1,6 +1,7 @@
 import { AppError, BadParameter, TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/windows.ts';
+import type { Log } from '../lib/log.ts';
 import type { MarketChanges, MarketStore, StoredListing } from '../store/ports/market.ts';
 import { createHostLimit, createLimiter, LimiterFull } from '../upstream/client/limiter.ts';
 import { requirePublicUrl } from '../upstream/guard/guard.ts';
@@ -52,7 +53,7 @@ interface MarketOptions {
   readonly network: string;
   readonly limits: MarketLimits;
   readonly clock: Clock;
-  readonly log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
+  readonly log: Pick<Log, 'info' | 'error'>;
 }
 
 /** The greatest age of the copy after another process wrote. */

@@ -221,7 +221,7 @@ interface MismatchWatchOptions {
   readonly network: string;
   /** In USDC base units. */
   readonly stopsBeyond: bigint;
-  readonly log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
+  readonly log: Pick<Log, 'info' | 'error'>;
 }
 
 /** What the chain lacks of a rail, in USDC base units, without what the operator has accepted. */

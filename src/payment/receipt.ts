@@ -1,6 +1,7 @@
 import type { SettleResponse } from '@x402/core/types';
 import { AppError, NotFound } from '../errors.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
+import type { Log } from '../lib/log.ts';
 import type { Claim, LightningStore } from '../store/ports/lightning.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
 import type { GatewayTransferStore } from '../store/ports/stores.ts';
@@ -28,7 +29,7 @@ export function plainReceipt(payment: Payment): Receipt {
 
 interface Delivering {
   readonly ledger: Pick<Ledger, 'delivered'>;
-  readonly log: { error(detail: object, message: string): void };
+  readonly log: Pick<Log, 'error'>;
 }
 
 /**

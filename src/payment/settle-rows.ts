@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settler } from './settler.ts';
@@ -124,7 +125,7 @@ interface TasksOptions {
   schedule: LookupSchedule;
   clock: Clock;
   fencingToken?: number | undefined;
-  log: { info(detail: object, message: string): void; error(detail: object, message: string): void };
+  log: Pick<Log, 'info' | 'error'>;
 }
 
 /** Why a timer is stopped. A constant costs nothing; the default reason is an error with a stack trace. */

@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
+import type { Log } from '../lib/log.ts';
 import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
@@ -15,7 +16,7 @@ interface RemoteSettlingOptions {
   waitMs: number;
   /** Told the state of a row once no call of this process waits for it. It must not throw. */
   onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
-  log: { warn(detail: object, message: string): void };
+  log: Pick<Log, 'warn'>;
 }
 
 /** Between two reads of the row: a lost notification only costs time. */
@@ -108,7 +109,7 @@ interface SwitchedSettlingOptions {
   openLocal(fencingToken: number): LocalSettling;
   takeOver: Leader['takeOver'];
   join(leader: Leader): Promise<void>;
-  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  log: Pick<Log, 'info' | 'warn'>;
 }
 
 /** Between two reads of waiting rows: the longest delay of a settlement whose request did not reach the leader. */

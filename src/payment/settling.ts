@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
 import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
@@ -194,7 +195,7 @@ interface RecoveryOptions {
   /** Milliseconds after its reservation until a row of an unlisted process is taken over: it may have just started. */
   takeOverAfterMs: number;
   clock: Clock;
-  log: { warn(detail: object, message: string): void };
+  log: Pick<Log, 'warn'>;
 }
 
 export function createRecovery(options: RecoveryOptions): Settling['takeOver'] {
@@ -213,11 +214,7 @@ const INTERVAL_MS = 60_000;
 const AGAIN_MS = 5_000;
 
 /** Keeps the last probe of each remote service, so that `/readyz` sends no request. */
-export function createRailWatch(
-  probe: () => Promise<RailProbes>,
-  clock: Clock,
-  log: { warn(detail: object, message: string): void },
-) {
+export function createRailWatch(probe: () => Promise<RailProbes>, clock: Clock, log: Pick<Log, 'warn'>) {
   let latest: RailProbes = {};
   let probedMs: number | null = null;
 
@@ -241,7 +238,7 @@ interface MaintenanceOptions {
   settling: Pick<Settling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
   isInUse(payment: Payment): boolean;
   intervalMs: number;
-  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  log: Pick<Log, 'info' | 'warn'>;
 }
 
 export function createMaintenance({ settling, isInUse, intervalMs, log }: MaintenanceOptions) {

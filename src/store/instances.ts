@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Client, type Pool } from 'pg';
 import type { Clock } from '../lib/clock.ts';
 import type { OpenWindows } from '../lib/limits/windows.ts';
+import type { Log } from '../lib/log.ts';
 import { createBundle } from '../lib/tasks.ts';
 import {
   createRetry,
@@ -31,7 +32,7 @@ interface OpenInstancesOptions {
   readonly url: string;
   readonly connectTimeoutMs: number;
   readonly clock: Clock;
-  readonly log: { warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 export interface InstancesShare {
@@ -146,7 +147,7 @@ interface NotificationsOptions {
   /** It sends notifications. */
   readonly pool: Pool;
   readonly clock: Clock;
-  readonly log: { warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { addressOf } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { RelayerMetrics } from '../relayer/metrics.ts';
@@ -30,7 +31,7 @@ export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): C
 export async function checkAuthorizer(
   { rails: { channels }, seller, network }: Config,
   { channels: store }: { readonly channels: Pick<ChannelStore, 'hasAny'> },
-  log: { warn(detail: object, message: string): void },
+  log: Pick<Log, 'warn'>,
 ): Promise<string | null> {
   if (!channels || addressOf(hexToBytes(channels.authorizerKey)) !== seller.toLowerCase()) return null;
   if (!(await store.hasAny(network.caip2)))
@@ -170,7 +171,7 @@ interface ClaimAlarmOptions {
   readonly network: string;
   readonly limits: ClaimLimits;
   readonly clock: Clock;
-  readonly log: { error(detail: object, message: string): void };
+  readonly log: Pick<Log, 'error'>;
 }
 
 /** Logs hourly while charges are overdue or MANY rounds failed. A refused channel fails none, so it stops no sales. */

@@ -4,6 +4,7 @@ import { RpcError, toQuantity } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { signRecoverable } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelOperation, ChannelStore, OperationEnd } from '../../store/ports/channels.ts';
 import type { MinedTransaction, Operation, OperationDone, Relayer } from '../settler.ts';
@@ -51,7 +52,7 @@ interface ClaimsOptions
   readonly limits: ClaimLimits;
   readonly reader: ClaimOperationsOptions['reader'] & Pick<ChannelReader, 'readEach'>;
   readonly alarms: WithdrawalAlarms;
-  readonly log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
+  readonly log: Pick<Log, 'warn' | 'error'>;
 }
 
 /** What a round did. Base units of the token. */
@@ -281,7 +282,7 @@ interface BatchOptions {
   readonly token: Uint8Array;
   /** The relayer's address, which simulations have as the sender. */
   readonly sender: `0x${string}`;
-  readonly log: { warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 export interface Due {

@@ -2,6 +2,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../../store/ports/channels.ts';
 import { createLookupSchedule } from '../settle-rows.ts';
 import type {
@@ -48,7 +49,7 @@ interface RefundSendingOptions extends RefundEvidenceOptions {
   readonly sender: `0x${string}`;
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
-  readonly log: { error(detail: object, message: string): void };
+  readonly log: Pick<Log, 'error'>;
 }
 
 interface OpenRefund {

@@ -5,6 +5,7 @@ import { index } from '../../chain/rpc/wire.ts';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { allTried, createRounds } from '../../lib/tasks.ts';
 import type { ChannelState } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
@@ -180,7 +181,7 @@ interface WithdrawalWatchOptions {
   readonly network: string;
   readonly withdrawDelaySeconds: number;
   readonly clock: Clock;
-  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'info' | 'warn'>;
 }
 
 interface Named {

@@ -1,5 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
 import { setNewest } from '../../lib/memory.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/lightning.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
@@ -22,7 +23,7 @@ interface ServeGrantedOptions {
   handlerTimeoutMs: number;
   /** Milliseconds after the delivery in which an answer can be fetched again. */
   keepMs: number;
-  log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
+  log: Pick<Log, 'warn' | 'error'>;
 }
 
 export interface ServeGranted {

@@ -3,6 +3,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { DailyGas } from '../../config/payment.ts';
 import { type Clock, DAY_MS, isoDate } from '../../lib/clock.ts';
+import type { Log } from '../../lib/log.ts';
 import { formatNative } from '../../lib/units.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
@@ -195,7 +196,7 @@ interface GasWatchOptions {
   readonly chain: ChainClient;
   readonly relayer: `0x${string}`;
   readonly onReading?: ((reading: GasReading) => void) | undefined;
-  readonly log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'info' | 'warn'>;
 }
 
 const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
@@ -273,7 +274,7 @@ interface GasBudgetOptions {
   incomeToday: () => Promise<bigint>;
   /** For transactions that settled nothing, in wei a UTC day; null means no limit. */
   dailyFailuresWei: bigint | null;
-  log: { error(detail: object, message: string): void };
+  log: Pick<Log, 'error'>;
 }
 
 /**

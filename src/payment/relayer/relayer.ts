@@ -43,7 +43,7 @@ export interface RelayerOptions {
   noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
   /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
   onMined(cost: MinedCost, rails: readonly RailCost[]): void;
-  log: { warn(detail: object, message: string): void };
+  log: Pick<Log, 'warn'>;
 }
 
 /** Without heads, gas watch and gas budget. */
@@ -163,7 +163,7 @@ interface DriverOptions {
   moment(): Moment;
   onHead(listener: () => void): () => void;
   onMined(cost: MinedCost, rails: readonly RailCost[]): void;
-  readonly log: { warn(detail: object, message: string): void };
+  readonly log: Pick<Log, 'warn'>;
 }
 
 /** Runs the machine: one event after the other. Its effects run concurrently; each answer is one event. */

@@ -4,6 +4,7 @@ import type { RailsConfig, RemoteFacilitatorConfig } from '../../config/payment.
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { USDC_DECIMALS } from '../../lib/units.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import type { Ledger } from '../ledger.ts';
@@ -148,7 +149,7 @@ interface FacilitatedNeeds {
   token: Pick<TokenWatch, 'check' | 'refusal'>;
   outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
   clock: Clock;
-  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  log: Pick<Log, 'info' | 'warn'>;
 }
 
 /** A shared read continues for the other callers. The settler's watch checks its own signal. */

@@ -1,6 +1,7 @@
 import type { Config } from '../../config.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { orAborted } from '../../lib/tasks.ts';
 import { createLimiter } from '../../upstream/client/limiter.ts';
 import {
@@ -47,7 +48,7 @@ interface RemoteSettlerOptions {
   watchMs: number;
   /** Milliseconds without an answer to a request after which sales stop. */
   stallMs: number;
-  log: { info(detail: object, message: string): void; warn(detail: object, message: string): void };
+  log: Pick<Log, 'info' | 'warn'>;
 }
 
 const BANNED = 'its settlements move nothing';
@@ -180,7 +181,7 @@ interface RemoteQueueOptions {
   refuses(payer: Uint8Array): string | null;
   clock: Clock;
   stallMs: number;
-  log: { warn(detail: object, message: string): void };
+  log: Pick<Log, 'warn'>;
 }
 
 /** New requests at once. A facilitator answers when a block is mined, so many share one block. */

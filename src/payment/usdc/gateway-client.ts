@@ -3,6 +3,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { jsonOrNull } from '../../lib/untrusted.ts';
 import type { Payment } from '../../store/ports/payments.ts';
 import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/stores.ts';
@@ -191,7 +192,7 @@ interface GatewayBatchesOptions {
   client: Pick<GatewayClient, 'transfer'>;
   store: Pick<GatewayTransferStore, 'due' | 'note'>;
   clock: Clock;
-  log: { warn(detail: object, message: string): void; error(detail: object, message: string): void };
+  log: Pick<Log, 'warn' | 'error'>;
 }
 
 /** Transfers of one round. The Gateway does not publish its limits. */

@@ -2,6 +2,7 @@ import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
 import type { RpcCall } from '../../chain/rpc/wire.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
+import type { Log } from '../../lib/log.ts';
 import { isRevert } from './payer-reads.ts';
 import { zeroTransferCalldata } from './token.ts';
 
@@ -15,7 +16,7 @@ interface TokenWatchOptions {
   /** The sender of the test transfer: the settlements' sender where it is known. */
   sender(): `0x${string}`;
   clock: Clock;
-  log: { error(detail: object, message: string): void; info(detail: object, message: string): void };
+  log: Pick<Log, 'info' | 'error'>;
 }
 
 /** Milliseconds between two tests while the token works. So a pause is noticed before it costs a transaction. */
