@@ -1,21 +1,19 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { createHeads } from '../../chain/rpc/heads.ts';
 import type { Config } from '../../config.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import type { Log } from '../../lib/log.ts';
 import { allTried } from '../../lib/tasks.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import type { Intent, Operation, OperationOutcome, Outcome, Relayer, Settler } from '../settler.ts';
 import type { ChainCheck } from '../usdc/checks.ts';
-import type { Evidence } from '../usdc/evidence.ts';
 import { bannedPayers, isBanned } from '../usdc/payer-reads.ts';
 import type { TokenWatch } from '../usdc/token-watch.ts';
 import { createFees, createGasBudget, createGasWatch, type MinedCost, type RailCost } from './gas.ts';
 import { hasStopped, step } from './machine.ts';
 import type { RelayerMetrics } from './metrics.ts';
-import { createEffects, type Effects } from './requests.ts';
-import { createState, type Effect, type Event, type Moment, type State } from './state.ts';
+import { createEffects, type Effects, type EffectsOptions } from './requests.ts';
+import { createState, type Effect, type Event, type Moment, type State, type StateOptions } from './state.ts';
 import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } from './transactions.ts';
 
 // Our own settler: one key, one queue, one sequence of nonces. Sending twice wastes gas but moves money once.
@@ -25,25 +23,15 @@ import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } fro
 
 const BANNED = 'its payments cost gas and move nothing';
 
-export interface RelayerOptions {
-  chain: ChainClient;
-  check: Pick<ChainCheck, 'read' | 'balanceAt'>;
-  usdc: `0x${string}`;
-  wallet: Wallet;
-  evidence: Pick<Evidence, 'lookup'>;
-  token: Pick<TokenWatch, 'check'>;
+/** What the state, the effects and the driver need. */
+export interface RelayerOptions
+  extends Omit<StateOptions, 'wallet'>,
+    Omit<EffectsOptions, 'fees' | 'relayer' | 'signal'>,
+    Pick<DriverOptions, 'onHead' | 'onMined' | 'log'> {
+  readonly wallet: Wallet;
   isCareful(): boolean;
-  clock: Clock;
-  pollMs: number;
-  gatherMs: number;
-  blockSharePercent: number;
   /** Age of an open job, in milliseconds, that stops further sales. */
-  stallMs: number;
-  onHead(listener: () => void): () => void;
-  noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
-  /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
-  onMined(cost: MinedCost, rails: readonly RailCost[]): void;
-  log: Pick<Log, 'warn'>;
+  readonly stallMs: number;
 }
 
 /** Without heads, gas watch and gas budget. */
@@ -89,26 +77,21 @@ export function createRelayer(options: RelayerOptions): BareRelayer {
   };
 }
 
-interface OpenRelayerOptions {
-  config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
-  token: TokenWatch;
-  chain: ChainClient;
-  wallet: Wallet;
-  check: ChainCheck;
-  evidence: Evidence;
-  noteBroadcast: RelayerOptions['noteBroadcast'];
-  spending: RelayerSpendingStore;
-  incomeToday: () => Promise<bigint>;
-  metrics?: RelayerMetrics | undefined;
-  clock: Clock;
-  log: Log;
+interface OpenRelayerOptions extends Pick<RelayerOptions, 'chain' | 'wallet' | 'evidence' | 'noteBroadcast' | 'clock'> {
+  readonly config: Pick<Config, 'network' | 'collector' | 'relayer' | 'receiptPollMs' | 'settleWaitMs'>;
+  readonly token: TokenWatch;
+  readonly check: ChainCheck;
+  readonly spending: RelayerSpendingStore;
+  readonly incomeToday: () => Promise<bigint>;
+  readonly metrics?: RelayerMetrics | undefined;
+  readonly log: Log;
 }
 
 export interface OpenRelayer extends Relayer, Required<Pick<Settler, 'load' | 'refresh' | 'detail' | 'stop'>> {}
 
 /** Opens the relayer with its heads, gas watch and gas budget. It may be stopped more than once. */
 export function openRelayer(options: OpenRelayerOptions): OpenRelayer {
-  const { config, chain, wallet, check, evidence, token, noteBroadcast, metrics, clock, log } = options;
+  const { config, chain, wallet, token, metrics, clock, log } = options;
   const gas = createGasWatch({ chain, relayer: wallet.address, onReading: metrics?.read, log });
   const { dailyGas: daily, dailyFailuresWei } = config.relayer;
   const { spending: store, incomeToday } = options;
@@ -116,19 +99,11 @@ export function openRelayer(options: OpenRelayerOptions): OpenRelayer {
   metrics?.watchBudget(budget);
   const heads = createHeads(config.collector.wsUrls, log);
   const relayer = createRelayer({
-    chain,
-    check,
+    ...options,
+    ...config.relayer,
     usdc: config.network.usdc,
-    wallet,
-    evidence,
-    token,
     isCareful: () => budget.refusesCode() !== null,
-    clock,
-    noteBroadcast,
-    log,
     pollMs: config.receiptPollMs,
-    gatherMs: config.relayer.gatherMs,
-    blockSharePercent: config.relayer.blockSharePercent,
     stallMs: config.settleWaitMs,
     onHead: heads.listen,
     onMined: (cost, rails) => {
@@ -162,6 +137,7 @@ interface DriverOptions {
   readonly effects: Effects;
   moment(): Moment;
   onHead(listener: () => void): () => void;
+  /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
   onMined(cost: MinedCost, rails: readonly RailCost[]): void;
   readonly log: Pick<Log, 'warn'>;
 }

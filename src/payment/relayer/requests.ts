@@ -33,7 +33,7 @@ const MOST_TRIES = 5;
 const NEXT_POLLS_MS = 1500;
 
 /** When `signal` aborts, waits end at once and no more requests go to the chain. */
-interface EffectsOptions extends TryOutOptions {
+export interface EffectsOptions extends TryOutOptions {
   readonly check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   readonly evidence: Pick<Evidence, 'lookup'>;
   readonly token: Pick<TokenWatch, 'check'>;

@@ -89,7 +89,7 @@ export interface State {
   stopping: boolean;
 }
 
-interface StateOptions extends Settings {
+export interface StateOptions extends Settings {
   readonly wallet: Pick<Wallet, 'sign'>;
   /** The part of a block that one transaction may take, in percent. */
   readonly blockSharePercent: number;

@@ -27,28 +27,31 @@ import type { TokenWatch } from './token-watch.ts';
 // 4. Else the evidence is watched. A transaction that the service names is read first; a wrong name proves nothing.
 // 5. The queue limits the requests, tries again after pauses, and stops sales while the service does not answer.
 
-interface RemoteSettlerOptions {
-  client: Pick<FacilitatorClient, 'settle'>;
+/** How a payment's end is watched for. */
+interface WatchOptions {
   /** The chain's logs, or the Gateway's transfers, which name no transaction when they settle. */
-  evidence: Pick<Evidence, 'lookup'> & Partial<Pick<Evidence, 'paidIn'>>;
+  readonly evidence: Pick<Evidence, 'lookup'> & Partial<Pick<Evidence, 'paidIn'>>;
   /** Whether it is used, by one read for many. While unused, the evidence shows nothing. Null without such a read. */
-  isUsed: ((authorization: Authorization) => Promise<boolean>) | null;
+  readonly isUsed: ((authorization: Authorization) => Promise<boolean>) | null;
+  readonly clock: Clock;
+  /** Milliseconds between the first two reads of the evidence. Later pauses are longer. */
+  readonly pollMs: number;
+  /** Milliseconds that the evidence is watched after an answer. */
+  readonly watchMs: number;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+}
+
+interface RemoteSettlerOptions extends WatchOptions, Pick<SettlerContext, 'noteBroadcast'> {
+  readonly client: Pick<FacilitatorClient, 'settle'>;
+  readonly terms: RequestTerms;
   /** Code at the payer's address now: it may be set after the check (EIP-7702). Null where no payer has code. */
-  hasCode: ((authorization: Authorization) => Promise<boolean>) | null;
-  terms: RequestTerms;
+  readonly hasCode: ((authorization: Authorization) => Promise<boolean>) | null;
   /** Why a used nonce fails, on the Gateway: an earlier transfer is not ours. Null on the chain: any transfer pays. */
-  usedBefore: ((intent: Intent) => Promise<string | null>) | null;
-  noteBroadcast(entries: { id: string; transaction: Uint8Array }[]): Promise<ReadonlySet<string>>;
+  readonly usedBefore: ((intent: Intent) => Promise<string | null>) | null;
   /** The facilitator answered for a plain account and nothing moved. The token may be paused for every payer. */
   onUnsettled(): void;
-  clock: Clock;
-  /** Milliseconds between the first two reads of the evidence. Later pauses are longer. */
-  pollMs: number;
-  /** Milliseconds that the evidence is watched after an answer. */
-  watchMs: number;
   /** Milliseconds without an answer to a request after which sales stop. */
-  stallMs: number;
-  log: Pick<Log, 'info' | 'warn'>;
+  readonly stallMs: number;
 }
 
 const BANNED = 'its settlements move nothing';
@@ -117,7 +120,7 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
 }
 
 /** A payment that was handed over before waits for the requests of new ones. */
-function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) => Promise<Found> {
+function createLook({ evidence, log }: WatchOptions): (intent: Intent) => Promise<Found> {
   return async ({ authorization, fromBlock, broadcast }) => {
     const rank = broadcast ? 'collect' : 'settle';
     return evidence.lookup(authorization, fromBlock, { rank }).catch((err) => {
@@ -127,7 +130,7 @@ function createLook({ evidence, log }: RemoteSettlerOptions): (intent: Intent) =
   };
 }
 
-function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Found>) {
+function createWatch(options: WatchOptions, look: (intent: Intent) => Promise<Found>) {
   const { evidence, clock, pollMs, watchMs } = options;
   return async (intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> => {
     const until = clock.nowMs() + watchMs;
@@ -144,7 +147,7 @@ function createWatch(options: RemoteSettlerOptions, look: (intent: Intent) => Pr
 
 /** Null without a named transaction, and when it does not show the payment. */
 async function readNamed(
-  { paidIn }: RemoteSettlerOptions['evidence'],
+  { paidIn }: WatchOptions['evidence'],
   { authorization }: Intent,
   reply: SettleReply,
 ): Promise<Outcome | null> {
@@ -158,7 +161,7 @@ async function hasCodeByNow({ hasCode: read }: RemoteSettlerOptions, { authoriza
 }
 
 /** Unused and not expired. Otherwise only the evidence shows the end. */
-async function isStillOpen({ isUsed, clock }: RemoteSettlerOptions, { authorization }: Intent): Promise<boolean> {
+async function isStillOpen({ isUsed, clock }: WatchOptions, { authorization }: Intent): Promise<boolean> {
   if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
   return !(await isUsed(authorization).catch(() => true));
 }
