@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { countRpc } from '../../../../src/chain/rpc/metrics.ts';
+import { countRpc } from '../../../../src/chain/rpc/client.ts';
 
 // `increase(...) > 0` misses the first event of a counter that begins at 1.
 test('contradictions are exported as 0 for each provider from the start, by its host alone', async () => {
