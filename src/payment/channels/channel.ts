@@ -3,7 +3,7 @@ import type { Hex } from 'viem';
 import { decodeFunctionResult, encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils';
 import { readAtBlock } from '../../chain/named-block.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import { isChainBusy } from '../../chain/rpc/queue.ts';
+import { isChainBusy } from '../../chain/rpc/failover.ts';
 import {
   data,
   parseAnswer,

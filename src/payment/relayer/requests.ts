@@ -1,6 +1,6 @@
 import { readAtBlock } from '../../chain/named-block.ts';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import { isChainBusy } from '../../chain/rpc/queue.ts';
+import { isChainBusy } from '../../chain/rpc/failover.ts';
 import { index, type RpcCall, RpcError, type RpcOutcome, toQuantity } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';

@@ -1,5 +1,5 @@
 import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
-import { chainBusy } from '../../chain/rpc/queue.ts';
+import { chainBusy } from '../../chain/rpc/failover.ts';
 import { parseAnswer, quantity, RpcError, toQuantity } from '../../chain/rpc/wire.ts';
 import { TooMany, Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds, systemClock } from '../../lib/clock.ts';

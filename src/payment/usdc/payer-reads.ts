@@ -1,6 +1,6 @@
 import { readAtBlock } from '../../chain/named-block.ts';
 import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
-import { chainBusy, isChainBusy } from '../../chain/rpc/queue.ts';
+import { chainBusy, isChainBusy } from '../../chain/rpc/failover.ts';
 import { data, quantity, type RpcCall, RpcError, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, DAY_MS, systemClock } from '../../lib/clock.ts';

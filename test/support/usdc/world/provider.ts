@@ -1,6 +1,6 @@
 import { encodeFunctionResult, type Hex, parseAbi } from 'viem';
 import type { ChainClient } from '../../../../src/chain/rpc/client.ts';
-import { chainBusy } from '../../../../src/chain/rpc/queue.ts';
+import { chainBusy } from '../../../../src/chain/rpc/failover.ts';
 import { type RpcCall, RpcError, type RpcOutcome, toQuantity } from '../../../../src/chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { MULTICALL3 } from '../../../../src/payment/relayer/transactions.ts';

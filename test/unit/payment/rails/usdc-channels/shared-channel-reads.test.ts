@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { chainBusy } from '../../../../../src/chain/rpc/queue.ts';
+import { chainBusy } from '../../../../../src/chain/rpc/failover.ts';
 import { createSharedChannelReads } from '../../../../../src/payment/channels/channel.ts';
 import { createContractStandIn } from '../../../../support/channels/contract-stand-in.ts';
 import { hash32 } from '../../../../support/ledger/ledger-rows.ts';

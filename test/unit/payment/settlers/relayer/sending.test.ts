@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
-import { chainBusy } from '../../../../../src/chain/rpc/queue.ts';
+import { chainBusy } from '../../../../../src/chain/rpc/failover.ts';
 import { createEffects } from '../../../../../src/payment/relayer/requests.ts';
 import { newest } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
