@@ -34,9 +34,8 @@ import {
 } from '../payment/settling.ts';
 import { createRemoteSettling, createSwitchedSettling } from '../payment/settling-remote.ts';
 import { createSurplusCount, forBooks } from '../payment/usdc/books.ts';
-import { createChainCheck, createContractBudget } from '../payment/usdc/checks.ts';
+import { createChainCheck, createContractBudget, createTokenWatch } from '../payment/usdc/checks.ts';
 import { createEvidence } from '../payment/usdc/evidence.ts';
-import { createTokenWatch } from '../payment/usdc/token-watch.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import type { LedgerStore, Payment } from '../store/ports/payments.ts';
 import type { RailStores } from '../store/ports/stores.ts';

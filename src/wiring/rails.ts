@@ -19,12 +19,11 @@ import type { Wallet } from '../payment/relayer/transactions.ts';
 import type { SaleContext } from '../payment/sale.ts';
 import type { RailProbe, SettlerStatus } from '../payment/settler.ts';
 import type { Settling } from '../payment/settling.ts';
-import type { ChainCheck, ContractBudget } from '../payment/usdc/checks.ts';
+import type { ChainCheck, ContractBudget, TokenWatch } from '../payment/usdc/checks.ts';
 import type { Evidence } from '../payment/usdc/evidence.ts';
 import { exactInfo, openExact } from '../payment/usdc/exact.ts';
 import { gatewayInfo, openGatewayRail } from '../payment/usdc/gateway.ts';
 import { DOMAIN_SEPARATOR_CALLDATA, domainSeparator, USDC_DOMAIN } from '../payment/usdc/token.ts';
-import type { TokenWatch } from '../payment/usdc/token-watch.ts';
 import type { RailStores, RelayerSpendingStore } from '../store/ports/stores.ts';
 import type { Upstreams } from '../upstream/client/client.ts';
 

@@ -23,13 +23,12 @@ import {
   readSigned,
 } from './authorization.ts';
 import { createTransferBooks } from './books.ts';
-import { type ChainCheck, type ContractBudget, createAuthorizationChecks, createSignatureCheck } from './checks.ts';
+import { type ChainCheck, type ContractBudget, createAuthorizationChecks, createSignatureCheck, type TokenWatch } from './checks.ts';
 import type { Evidence } from './evidence.ts';
 import { createHttpFacilitator, type FacilitatorClient, probeSupported, REMOTE_BOUNDS } from './facilitator.ts';
 import { createCircleFacilitator, createSellerProof } from './facilitator-auth.ts';
 import { createServiceSettler } from './facilitator-settler.ts';
 import { domainSeparator, GATEWAY_DOMAIN, USDC_DOMAIN } from './token.ts';
-import type { TokenWatch } from './token-watch.ts';
 
 // The rail `usdc-exact`: an authorization of the token itself. What a 402 lists, the checks before a sale, and the
 // settlement by our relayer or a facilitator. The chain decides, whoever settles.

@@ -33,7 +33,7 @@ import {
 } from './gateway-client.ts';
 import { createSharedReads, PAYER_READ_TIMES } from './shared-reads.ts';
 import { domainSeparator, GATEWAY_DOMAIN } from './token.ts';
-import type { TokenWatch } from './token-watch.ts';
+import type { TokenWatch } from './checks.ts';
 
 // The rail `usdc-gateway`: an authorization of the Gateway Wallet, settled by the Gateway in batches. The Gateway alone
 // decides about it, because it holds the payer's deposit.

@@ -88,7 +88,7 @@ export const MENDED_PLANTS: readonly Plant[] = [
   },
   {
     name: '4: a token that is shut is not noticed',
-    file: 'src/payment/usdc/token-watch.ts',
+    file: 'src/payment/usdc/checks.ts',
     find: '    isShut = shut;',
     replace: '    isShut = shut && triedMs < 0;',
     breaks: ['the relayer keeps its bounds'],

@@ -21,10 +21,9 @@ import {
   type OperationJob,
 } from '../../../src/payment/relayer/transactions.ts';
 import type { OperationOutcome, Outcome } from '../../../src/payment/settler.ts';
-import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
+import { createChainCheck, createTokenWatch } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence, type Receipt } from '../../../src/payment/usdc/evidence.ts';
 import { isBanned } from '../../../src/payment/usdc/payer-reads.ts';
-import { createTokenWatch } from '../../../src/payment/usdc/token-watch.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { USDC } from './payments.ts';
 import { startTokenNode } from './token-node.ts';

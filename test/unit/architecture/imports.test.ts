@@ -64,7 +64,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'payment/usdc/': RAIL,
   'payment/relayer/': [
     ...['payment/settler.ts', 'payment/usdc/token.ts', 'payment/usdc/checks.ts', 'payment/usdc/evidence.ts'],
-    ...['payment/usdc/payer-reads.ts', 'payment/usdc/token-watch.ts', 'chain/', 'store/ports/', 'lib/', 'errors.ts'],
+    ...['payment/usdc/payer-reads.ts', 'chain/', 'store/ports/', 'lib/', 'errors.ts'],
     ...CONFIG_TYPES,
   ],
   'payment/channels/': [...RAIL, 'payment/usdc/', 'payment/relayer/:types'],
