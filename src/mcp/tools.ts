@@ -5,7 +5,7 @@ import { type SearchParams, searchParams, searchResult } from '../discovery/sear
 import { createAnswerCache } from '../http/answers.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/service.ts';
-import { runEndpoint } from '../payment/run-endpoint.ts';
+import { runEndpoint } from '../payment/checkout.ts';
 import { inputSchema, listFree, outputSchema } from './listing.ts';
 import { type Checkouts, createPricedTool } from './priced-tool.ts';
 import { answered, readArguments } from './results.ts';

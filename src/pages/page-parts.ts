@@ -8,7 +8,7 @@ import type { Log } from '../lib/log.ts';
 import type { Outcome } from '../lib/memory.ts';
 import type { NamedChain } from '../lib/service.ts';
 import type { SettledSource } from '../payment/books.ts';
-import { runEndpoint } from '../payment/run-endpoint.ts';
+import { runEndpoint } from '../payment/checkout.ts';
 import type { DemoBuyer } from './demo-buyer.ts';
 import type { Document } from './reference-document.ts';
 import type { SiteSettings } from './shell.ts';

@@ -2,16 +2,16 @@ import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams, type Query } from '../catalogue/params.ts';
 import { listedPath } from '../catalogue/paths.ts';
-import { type AppError, BadParameter, NotFound, type ParameterError, Unavailable } from '../errors.ts';
+import { AppError, BadParameter, NotFound, type ParameterError, Unavailable, UpstreamFailed } from '../errors.ts';
 import type { Ask, Call, RunFor, Sold } from './call.ts';
 import type { Accepted, Credential, Demand, Receipt, WriteDemand } from './protocol.ts';
 import type { Rail, UsdcCall } from './rail.ts';
 import { corrected, type PaymentRefused, type RefusalWords } from './refusal.ts';
-import { runEndpoint } from './run-endpoint.ts';
 
 // A checkout sells one endpoint on one surface, to routes and to tools: it reads the request, names the price, and
 // hands the payment to a rail. This file has the checkout of terms that are known before a request; the one whose price
-// is quoted for each call is the Lightning rail's.
+// is quoted for each call is the Lightning rail's. Below it a priced endpoint runs, here alone: it gets its parameters
+// and a signal, and cannot know who pays.
 
 /** `C`: a request as this checkout has read it. `D`: what must be paid: a 402, or the entries of a tool's `accepts`. */
 export interface Checkout<C, D> {
@@ -177,4 +177,49 @@ export function onlyKnown<C, D>(
     refusalReceipt: checkout.refusalReceipt,
     demandAgain: refuse,
   };
+}
+
+interface RunContext<S> {
+  readonly sources: S;
+  readonly timeoutMs: number;
+  /** Aborts when the buyer's connection closes. */
+  readonly signal: AbortSignal;
+}
+
+/** A reply that fails its schema is never sold. Throws the endpoint's errors, UpstreamFailed (time-out), 499 (left). */
+export async function runEndpoint<S>(endpoint: Endpoint<S>, params: unknown, context: RunContext<S>): Promise<Buffer> {
+  const { sources, timeoutMs, signal } = context;
+  const reply = await within(timeoutMs, signal, (deadline) => endpoint.run(params, sources, deadline));
+  const parsed = endpoint.result.safeParse(reply);
+  if (!parsed.success)
+    throw new Error(`${endpoint.path}: the reply does not match its schema`, { cause: parsed.error });
+  return Buffer.from(JSON.stringify(parsed.data), 'utf8');
+}
+
+/** Rejects, and aborts the work's signal, when the connection closes or the time is over. Leaves no timer behind. */
+async function within<T>(ms: number, signal: AbortSignal, work: (deadline: AbortSignal) => Promise<T>): Promise<T> {
+  const control = new AbortController();
+  const stop = Promise.withResolvers<never>();
+  const end = (error: Error, reason: unknown) => {
+    stop.reject(error);
+    control.abort(reason);
+  };
+  const leave = () => end(clientGone(), signal.reason);
+  if (signal.aborted) leave();
+  else signal.addEventListener('abort', leave);
+  const timer = setTimeout(() => {
+    const late = new UpstreamFailed('endpoint', 'no answer in time');
+    end(late, late);
+  }, ms);
+  try {
+    return await Promise.race([work(control.signal), stop.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', leave);
+  }
+}
+
+/** 499 is nginx's status for a client that has left. The client never receives it. */
+export function clientGone(): AppError {
+  return new AppError(499, 'client_gone', 'the client closed the connection before the answer was ready');
 }

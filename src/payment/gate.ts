@@ -4,11 +4,10 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
 import type { Log } from '../lib/log.ts';
 import type { Ask, Sold } from './call.ts';
-import type { Checkout } from './checkout.ts';
+import { type Checkout, clientGone } from './checkout.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { AnswerGone } from './receipt.ts';
 import { PaymentRefused } from './refusal.ts';
-import { clientGone } from './run-endpoint.ts';
 
 // The HTTP end of a sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
 // endpoint past its checkout.

@@ -4,6 +4,7 @@ import { bytesToHex } from '../lib/hex.ts';
 import type { Log } from '../lib/log.ts';
 import type { NewPayment, Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Sold } from './call.ts';
+import { clientGone } from './checkout.ts';
 import {
   checkPaidFor,
   createReuse,
@@ -39,7 +40,6 @@ import {
   replyStoreFull,
   settlementUnknown,
 } from './refusal.ts';
-import { clientGone } from './run-endpoint.ts';
 import { ALREADY_USED, type Intent, paymentKey } from './settler.ts';
 import type { Settling } from './settling.ts';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
-import { createChainClient, type OpenChainClient, countRpc, publishAgreement } from '../chain/rpc/client.ts';
+import { countRpc, createChainClient, type OpenChainClient, publishAgreement } from '../chain/rpc/client.ts';
 import { type Collector, createCollector } from '../collector/collector.ts';
 import { createDescribeCode } from '../collector/labels.ts';
 import { createProbe, nameEndpoints } from '../collector/probe.ts';

@@ -1,14 +1,14 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { setNewest } from '../../lib/memory.ts';
 import { type Agreed, createAgreedHead } from './agreed-head.ts';
-import { type Ask, createAsk, chainBusy, createRankQueue, RECHECK_MS } from './failover.ts';
+import { type Ask, chainBusy, createAsk, createRankQueue, RECHECK_MS } from './failover.ts';
 import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
 import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import { type Rank, type RpcCall, type RpcOptions, type RpcOutcome, WAIT_MS } from './wire.ts';
 import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts } from './witnesses.ts';
-import { Counter, Gauge, type Registry } from 'prom-client';
 
 // JSON-RPC over the configured providers, because an error of one would end a sale. witnesses.ts asks two of them. The
 // metrics of all of them stand at the end.

@@ -1,7 +1,20 @@
-import { UpstreamFailed, Unavailable } from '../../errors.ts';
+import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';
-import { type AnswerError, classifyError, METHOD_NOT_FOUND, ProviderFailure, type RpcCall, RpcError, type RpcOptions, type RpcOutcome, WAIT_MS, RANKS, type Rank, RESERVE } from './wire.ts';
+import {
+  type AnswerError,
+  classifyError,
+  METHOD_NOT_FOUND,
+  ProviderFailure,
+  RANKS,
+  type Rank,
+  RESERVE,
+  type RpcCall,
+  RpcError,
+  type RpcOptions,
+  type RpcOutcome,
+  WAIT_MS,
+} from './wire.ts';
 
 // Asks the providers in their order: `createAsk` has the rules, which the functions below it follow. Rule 1, the queue
 // of the ranks, stands last.

@@ -1,6 +1,6 @@
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { BEHIND_MS, BEHIND_REPEATS, isBehind, toRpcError, chainBusy, type RankQueue, RECHECK_MS } from './failover.ts';
+import { BEHIND_MS, BEHIND_REPEATS, chainBusy, isBehind, type RankQueue, RECHECK_MS, toRpcError } from './failover.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';
 import type { Said, Trust } from './trust.ts';
 import {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { ExchangeFailed, withinDeadline } from '../../upstream/client/failure.ts';
-import { clientGone } from '../run-endpoint.ts';
+import { clientGone } from '../checkout.ts';
 import type { Binding } from './binding.ts';
 import { decodeInvoice, type Invoice } from './bolt11.ts';
 import { createNodeWatch, type NodeLog } from './node-watch.ts';

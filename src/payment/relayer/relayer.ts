@@ -1,4 +1,3 @@
-import type { ChainClient } from '../../chain/rpc/client.ts';
 import { createHeads } from '../../chain/rpc/heads.ts';
 import type { Config } from '../../config.ts';
 import { bytesToHex } from '../../lib/hex.ts';

@@ -1,10 +1,11 @@
 import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
 import { chainBusy } from '../../chain/rpc/failover.ts';
-import { parseAnswer, quantity, RpcError, toQuantity, type RpcCall } from '../../chain/rpc/wire.ts';
+import { parseAnswer, quantity, type RpcCall, RpcError, toQuantity } from '../../chain/rpc/wire.ts';
 import { TooMany, Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds, systemClock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { createFairMinute } from '../../lib/limits/shares.ts';
+import type { Log } from '../../lib/log.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { PaymentKey } from '../../store/ports/payments.ts';
 import type { Ledger } from '../ledger.ts';
@@ -12,9 +13,20 @@ import type { Asker, PayerReading, Sale, SignedScheme } from '../rail.ts';
 import { PaymentRefused, settlementUnknown } from '../refusal.ts';
 import type { Authorization, Intent, SettlerStatus } from '../settler.ts';
 import type { Evidence } from './evidence.ts';
-import { createAdmissionReader, createEmptyPayers, createPayerReader, isRevert, WITHOUT_FAILURE } from './payer-reads.ts';
-import { balanceOfCalldata, isValidSignatureCalldata, SETTLE_GAS, transferCalldata, zeroTransferCalldata } from './token.ts';
-import type { Log } from '../../lib/log.ts';
+import {
+  createAdmissionReader,
+  createEmptyPayers,
+  createPayerReader,
+  isRevert,
+  WITHOUT_FAILURE,
+} from './payer-reads.ts';
+import {
+  balanceOfCalldata,
+  isValidSignatureCalldata,
+  SETTLE_GAS,
+  transferCalldata,
+  zeroTransferCalldata,
+} from './token.ts';
 
 // The checks of a payment that need the chain, and the call that settles it.
 // 1. The payer signed: by key, or its contract says so, as often as a budget allows.

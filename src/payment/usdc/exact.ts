@@ -23,7 +23,13 @@ import {
   readSigned,
 } from './authorization.ts';
 import { createTransferBooks } from './books.ts';
-import { type ChainCheck, type ContractBudget, createAuthorizationChecks, createSignatureCheck, type TokenWatch } from './checks.ts';
+import {
+  type ChainCheck,
+  type ContractBudget,
+  createAuthorizationChecks,
+  createSignatureCheck,
+  type TokenWatch,
+} from './checks.ts';
 import type { Evidence } from './evidence.ts';
 import { createHttpFacilitator, type FacilitatorClient, probeSupported, REMOTE_BOUNDS } from './facilitator.ts';
 import { createCircleFacilitator, createSellerProof } from './facilitator-auth.ts';

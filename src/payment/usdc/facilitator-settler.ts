@@ -15,10 +15,10 @@ import {
   type Settler,
   type SettlerContext,
 } from '../settler.ts';
+import type { TokenWatch } from './checks.ts';
 import type { Evidence } from './evidence.ts';
 import { type FacilitatorClient, type RequestTerms, type SettleReply, settleRequest } from './facilitator.ts';
 import { createPayerBans } from './payer-reads.ts';
-import type { TokenWatch } from './checks.ts';
 
 // A settler that uses a third party's service: a facilitator, or the Gateway. Its answer alone never counts as payment.
 // 1. A payment that was used before it was handed over belongs to another ledger. It fails.

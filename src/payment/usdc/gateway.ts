@@ -23,6 +23,7 @@ import {
   readSigned,
   type ServingTimes,
 } from './authorization.ts';
+import type { TokenWatch } from './checks.ts';
 import { probeSupported, REMOTE_BOUNDS, type SupportedKind, settleRequest } from './facilitator.ts';
 import { createServiceSettler } from './facilitator-settler.ts';
 import {
@@ -33,7 +34,6 @@ import {
 } from './gateway-client.ts';
 import { createSharedReads, PAYER_READ_TIMES } from './shared-reads.ts';
 import { domainSeparator, GATEWAY_DOMAIN } from './token.ts';
-import type { TokenWatch } from './checks.ts';
 
 // The rail `usdc-gateway`: an authorization of the Gateway Wallet, settled by the Gateway in batches. The Gateway alone
 // decides about it, because it holds the payer's deposit.

@@ -5,7 +5,7 @@ const sources = readSources('src/payment/**/*.ts');
 const filesWith = (pattern: RegExp) => sources.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
 
 test('an endpoint runs in one place, within its time and under its schema, so that no rail runs one past its limits', () => {
-  expect(filesWith(/endpoint\.run\(/)).toEqual(['src/payment/run-endpoint.ts']);
+  expect(filesWith(/endpoint\.run\(/)).toEqual(['src/payment/checkout.ts']);
 });
 
 test('one place refuses a payer with too many open payments, because deposits know that refusal by its code', () => {

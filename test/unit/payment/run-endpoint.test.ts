@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint } from '../../../src/catalogue/endpoint.ts';
 import { AppError, UpstreamFailed } from '../../../src/errors.ts';
-import { runEndpoint } from '../../../src/payment/run-endpoint.ts';
+import { runEndpoint } from '../../../src/payment/checkout.ts';
 
 type Run = (signal: AbortSignal) => Promise<{ n: number }>;
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ranked } from '../../../../src/chain/rpc/client.ts';
-import { type Allowance, createAllowance, type PooledProvider } from '../../../../src/chain/rpc/providers.ts';
 import { chainBusy, createRankQueue } from '../../../../src/chain/rpc/failover.ts';
+import { type Allowance, createAllowance, type PooledProvider } from '../../../../src/chain/rpc/providers.ts';
 import { RANKS, type Rank, RESERVE, WAIT_MS } from '../../../../src/chain/rpc/wire.ts';
 import { Unavailable } from '../../../../src/errors.ts';
 import { aloneAgreed } from '../../../support/chain/alone-agreed.ts';

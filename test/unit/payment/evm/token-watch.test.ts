@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
-import { zeroTransferCalldata } from '../../../../src/payment/usdc/token.ts';
 import { createTokenWatch, type TokenWatch } from '../../../../src/payment/usdc/checks.ts';
+import { zeroTransferCalldata } from '../../../../src/payment/usdc/token.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
