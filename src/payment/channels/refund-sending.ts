@@ -49,7 +49,7 @@ interface RefundSendingOptions extends RefundEvidenceOptions {
   readonly sender: `0x${string}`;
   readonly fencingToken?: number | undefined;
   readonly clock: Clock;
-  readonly log: Pick<Log, 'error'>;
+  readonly log: Pick<Log, 'warn' | 'error'>;
 }
 
 interface OpenRefund {
@@ -148,13 +148,15 @@ async function withSweep(
 }
 
 const MOST_OPEN = 100;
+/** Milliseconds between two looks for open refunds. */
+const REFUNDS_MS = 1000;
 
 interface RefundOperationsOptions extends RefundSendingOptions {
   readonly store: RefundSendingOptions['store'] & Pick<ChannelStore, 'end' | 'openOperations'>;
 }
 
 export function createRefundOperations(options: RefundOperationsOptions) {
-  const { store } = options;
+  const { store, clock, log } = options;
   const sending = createRefundSending(options);
   // Ends that the chain has shown. Their channels could not be read at those blocks yet.
   const shown = new Map<string, OperationDone | OperationFailed>();
@@ -191,12 +193,21 @@ export function createRefundOperations(options: RefundOperationsOptions) {
     }
   }
 
+  /** A call during a round makes one more, and waits for it. Rejects when the chain or the ledger cannot be read. */
+  function run(): Promise<void> {
+    isAskedAgain = true;
+    running ??= rounds();
+    return running;
+  }
+
   return {
-    /** A call during a round makes one more, and waits for it. Rejects when the chain or the ledger cannot be read. */
-    run(): Promise<void> {
-      isAskedAgain = true;
-      running ??= rounds();
-      return running;
+    run,
+    /** Looks for refunds again and again: another process may have stored one. Never rejects. */
+    async keepRunning(stopping: AbortSignal): Promise<void> {
+      while (!stopping.aborted) {
+        await run().catch((err) => log.warn({ err }, 'refunds wait'));
+        await clock.sleep(REFUNDS_MS, stopping).catch(() => {});
+      }
     },
   };
 }

@@ -22,9 +22,6 @@ import { createWithdrawalWatch } from './withdrawals.ts';
 // What settles channels, put together: our relayer, which sends deposits as any payment; the rounds of refunds, the
 // watch, claims and pruning; the books; and the probe for the contracts, before which nothing is offered.
 
-/** Milliseconds between two looks for open refunds: another process may have stored one. */
-const REFUNDS_MS = 1000;
-
 /** Milliseconds that a stop waits for the last claims: half of what a stop may take (`src/http/lifecycle.ts`). */
 const LAST_CLAIMS_MS = 5000;
 
@@ -76,7 +73,7 @@ export function openChannelsSettler(options: ChannelsSettlerOptions, context: Se
       const why = alarm.whyStopped();
       return why === null ? probe() : { ok: false, detail: why };
     },
-    load: async () => void lookForRefunds(refunds, options, stopping.signal),
+    load: async () => void refunds.keepRunning(stopping.signal),
     /** Reads nothing without the contracts. It does not wait for its claims: one may wait long for its block. */
     refresh: async () => {
       if (!(await probe()).ok) return;
@@ -104,17 +101,6 @@ function openChannelBooks({ chain, evidence, store, setup: { network, terms } }:
     ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
     ...createChannelBooks({ chain, store, network, receiver, token }),
   };
-}
-
-async function lookForRefunds(
-  refunds: ReturnType<typeof createRefundOperations>,
-  { clock, log }: Pick<ChannelsSettlerOptions, 'clock' | 'log'>,
-  stopping: AbortSignal,
-): Promise<void> {
-  while (!stopping.aborted) {
-    await refunds.run().catch((err) => log.warn({ err }, 'refunds wait'));
-    await clock.sleep(REFUNDS_MS, stopping).catch(() => {});
-  }
 }
 
 /** Claims what is open before a stop, as far as that is done in time. */

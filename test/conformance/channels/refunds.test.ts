@@ -105,7 +105,7 @@ function open(
     clock,
     receiver: channels.receiver,
     token: channels.token,
-    log: { error: (_, message) => void alerts.push(message) },
+    log: { warn: () => {}, error: (_, message) => void alerts.push(message) },
   });
   const ask = async ({ id, config, signVoucher }: ChainChannel, amount: bigint | null = null) => {
     const { charged = 0n } = (await store.get(id)) ?? {};

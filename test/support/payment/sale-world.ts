@@ -280,7 +280,7 @@ export function openSale(options: SaleOptions = {}) {
     unknown: createUnknownPayments({ ledger, limits: { payer: 2, client: 3 }, clock }),
     clock,
     network,
-    log: { error: (_detail, message) => void alerts.push(message) },
+    log: { info: () => {}, warn: () => {}, error: (_detail, message) => void alerts.push(message) },
   });
   const signed = (how: SignOptions = {}) => sign(asked, { of: latch, ...how });
 
