@@ -31,8 +31,14 @@ import {
   type TokenWatch,
 } from './checks.ts';
 import type { Evidence } from './evidence.ts';
-import { createHttpFacilitator, type FacilitatorClient, probeSupported, REMOTE_BOUNDS } from './facilitator.ts';
-import { createCircleFacilitator, createSellerProof } from './facilitator-auth.ts';
+import {
+  createCircleFacilitator,
+  createHttpFacilitator,
+  createSellerProof,
+  type FacilitatorClient,
+  probeSupported,
+  REMOTE_BOUNDS,
+} from './facilitator.ts';
 import { createServiceSettler } from './facilitator-settler.ts';
 import { domainSeparator, GATEWAY_DOMAIN, USDC_DOMAIN } from './token.ts';
 

@@ -4,8 +4,13 @@ import { systemClock } from '../../../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { keccak256 } from '../../../../../src/lib/secp256k1.ts';
 import { createLedger } from '../../../../../src/payment/ledger.ts';
-import { createHttpFacilitator, readReply, settleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
-import { createCircleFacilitator, createSellerProof } from '../../../../../src/payment/usdc/facilitator-auth.ts';
+import {
+  createCircleFacilitator,
+  createHttpFacilitator,
+  createSellerProof,
+  readReply,
+  settleRequest,
+} from '../../../../../src/payment/usdc/facilitator.ts';
 import { createRemoteSettler } from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/client.ts';
 import { type Answered, type Asked, startStandIn } from '../../../../support/upstream/http-stand-in.ts';

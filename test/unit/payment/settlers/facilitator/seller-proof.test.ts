@@ -3,7 +3,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { keccak256 } from '../../../../../src/lib/secp256k1.ts';
-import { createSellerProof } from '../../../../../src/payment/usdc/facilitator-auth.ts';
+import { createSellerProof } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
 const members = [
