@@ -46,7 +46,7 @@ interface ArrivedVoucher extends VoucherCall {
   readonly endedTurns: number;
   /** The ledger's row. */
   readonly channel: Channel | null;
-  /** The row, where nothing else was waited for since its read. An older one could miss a sale: it would run in vain. */
+  /** The row, where nothing else was waited for since its read. An older one could miss a sale: a run in vain. */
   readonly usable: Channel | null;
 }
 
@@ -98,7 +98,7 @@ async function sellUnused(context: VoucherContext, voucher: ArrivedVoucher): Pro
   return sold;
 }
 
-/** Whether a sale of this process may have charged the voucher since the read, or the ledger has no row of the channel. */
+/** Whether a sale of this process may have charged the voucher since the read, or the ledger had no row. */
 function isOld({ turns }: VoucherContext, { channel, endedTurns }: ArrivedVoucher): boolean {
   return !channel || turns.endedTurns() !== endedTurns;
 }

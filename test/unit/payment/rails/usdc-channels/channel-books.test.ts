@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../../../../../src/lib/hex.ts';
-import { createChannelBooks } from '../../../../../src/payment/channels/books.ts';
 import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
+import { createChannelBooks } from '../../../../../src/payment/channels/settler.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';
 import { CHANNEL_TERMS } from '../../../../support/channels/channel-payment.ts';
 import { NETWORK, operation } from '../../../../support/ledger/channel-rows.ts';
