@@ -89,7 +89,7 @@ describeServices('a deposit into a payment channel', (ledgerEnv) => {
 
   /** A third party sends the deposit, which is public by now. */
   async function sendByOther(deposit: string): Promise<void> {
-    const { to, data } = depositOf(deposit).call ?? {};
+    const { to, data } = depositOf(deposit).contractCall ?? {};
     if (!to || !data) throw new Error('a deposit without a call');
     const other = await stage.walletOf(privateKeyToAccount(createAccount().privateKey));
     const hash = await other.sendTransaction({ to: bytesToHex(to), data: bytesToHex(data) });

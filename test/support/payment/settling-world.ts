@@ -298,7 +298,14 @@ const settled = (): Promise<void> => new Promise((next) => setImmediate(next));
 
 function railOf(name: Rail, openSettler: UsdcRail['openSettler']): UsdcRail {
   const service = () => ({ name: name === 'usdc-exact' ? 'facilitator' : 'gateway', isVital: true });
-  const own = { isOn: () => true, contract: () => null, entry: <T>(plain: T) => plain };
+  const own = {
+    isOn: () => true,
+    contract: () => null,
+    requirement:
+      () =>
+      <T>(plain: T) =>
+        plain,
+  };
   const info = { name, way: 'usdc' as const, ...own, service };
   const sell = () => Promise.reject(new Error('nothing is sold here'));
   return { info, contract: CONTRACTS[name], recognises: () => true, sell, openSettler };

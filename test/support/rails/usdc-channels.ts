@@ -183,7 +183,7 @@ async function payByVoucher(
 ): Promise<RailPayment> {
   const { buyer, price, lost } = await newPayer(network, challenge, FUNDS);
   if (wrong !== 'without the money') {
-    const { call } = depositOf(buyer.deposit(DEPOSIT, price));
+    const { contractCall: call } = depositOf(buyer.deposit(DEPOSIT, price));
     if (!call) throw new Error('a deposit without a call');
     await outsider.send(bytesToHex(call.data), bytesToHex(call.to));
   }
