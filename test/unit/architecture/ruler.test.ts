@@ -4,17 +4,17 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 332,
+  files: 327,
   lines: 60_586,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 117,
+  'files whose only importer is in their folder, in a thousand': 116,
   'of these below 40 lines': 0,
   'spreads of a literal': 0,
   'lines wider than 120': 9,
   'functions with more than 60 lines of their own': 1,
-  'option bags': 184,
-  'option bags of more than 10 members': 10,
-  'type names used twice in a room': 22,
+  'option bags': 179,
+  'option bags of more than 10 members': 4,
+  'type names used twice in a room': 20,
   'statements of SQL for the ledger': 154,
 };
 /** The same for what does not ship. */
