@@ -41,7 +41,9 @@ export interface VoucherCall extends ChannelMessage {
 
 /** 1. With what was known of its channel when it came. */
 interface ArrivedVoucher extends VoucherCall {
+  /** Its ceiling. */
   readonly max: bigint;
+  /** Its number among the vouchers that came, and the turns that had ended by then. */
   readonly arrival: number;
   readonly endedTurns: number;
   /** The ledger's row. */
@@ -89,7 +91,7 @@ async function sellUnused(context: VoucherContext, voucher: ArrivedVoucher): Pro
   const key = bytesToHex(channelId);
   const check = (): Promise<void> => checkBeforeTurn(context, voucher);
   // A sale of the voucher may be under way, or may have ended since the channel was read.
-  await (isOld(context, voucher) || turns.isBusy(key) ? chargedUnknown(check) : check());
+  await (isRowOld(context, voucher) || turns.isBusy(key) ? chargedUnknown(check) : check());
   const request = Buffer.from(requestHash).toString('latin1');
   const asking = { chargedBefore: max - call.price, charged: channel?.charged ?? null, request };
   const sold = await turns.take(key, asking, call.signal, (hasWaited) => sellInTurn(context, voucher, hasWaited));
@@ -99,7 +101,7 @@ async function sellUnused(context: VoucherContext, voucher: ArrivedVoucher): Pro
 }
 
 /** Whether a sale of this process may have charged the voucher since the read, or the ledger had no row. */
-function isOld({ turns }: VoucherContext, { channel, endedTurns }: ArrivedVoucher): boolean {
+function isRowOld({ turns }: VoucherContext, { channel, endedTurns }: ArrivedVoucher): boolean {
   return !channel || turns.endedTurns() !== endedTurns;
 }
 
@@ -157,7 +159,7 @@ async function serve(context: VoucherContext, voucher: ArrivedVoucher, hasWaited
   let body: Uint8Array | null = null;
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     // After a lost charge the channel is read again: another process has charged it.
-    const again = await judge(context, voucher, tries > 0 || hasWaited || isOld(context, voucher));
+    const again = await judge(context, voucher, tries > 0 || hasWaited || isRowOld(context, voucher));
     if (again) return again;
     // 4.
     body ??= await call.run('sale', call.signal);
