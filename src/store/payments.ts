@@ -229,9 +229,14 @@ function settledSets(change: PaymentChange): string[] {
 
 type Moved = { id: string };
 /** One statement for each set of columns and each change of the reply. */
-const moves = new Map<string, Sql<object, Moved>>();
+type Moves = Map<string, Sql<object, Moved>>;
 
-function moveTo(to: PaymentState, change: PaymentChange, reply: keyof typeof REPLIES | null): Sql<object, Moved> {
+function moveTo(
+  moves: Moves,
+  to: PaymentState,
+  change: PaymentChange,
+  reply: keyof typeof REPLIES | null,
+): Sql<object, Moved> {
   const fields = (Object.keys(change) as (keyof PaymentChange)[]).filter((field) => change[field] !== undefined);
   const isSettled = to === 'settled';
   const mayAccept = isSettled && (change.transaction === undefined || change.transaction?.length === TRANSFER_BYTES);
@@ -258,6 +263,7 @@ function moveTo(to: PaymentState, change: PaymentChange, reply: keyof typeof REP
 }
 
 function move(
+  moves: Moves,
   values: { id: string; from: readonly PaymentState[]; to: PaymentState; fencingToken: number | undefined },
   change: PaymentChange,
   reply: ReplyChange | undefined,
@@ -266,7 +272,7 @@ function move(
   const kind = !reply ? null : reply === 'drop' ? reply : 'store' in reply ? 'store' : 'keep';
   // PostgreSQL takes no boolean for a column of 0 and 1.
   const columns = { ...change, payerHasCode: Number(change.payerHasCode) };
-  const call = moveTo(to, change, kind)({ ...columns, ...(reply === 'drop' ? {} : reply), ...values });
+  const call = moveTo(moves, to, change, kind)({ ...columns, ...(reply === 'drop' ? {} : reply), ...values });
   return { calls: to === 'settled' ? [call, WIPE_VOUCHER({ id })] : [call], read: changedOne };
 }
 
@@ -386,6 +392,7 @@ export function createLedgerStore(
   waiting: WaitingBytes,
   whole: Pick<LedgerStore, 'ping' | 'close'>,
 ): LedgerStore {
+  const moves: Moves = new Map();
   const write = <T>(step: Step<T>): Promise<T> => db.write('payments', step);
   const one = (call: Call): Promise<boolean> => write({ calls: [call], read: changedOne });
   const all = async (call: Call<PaymentRow>): Promise<Payment[]> => (await db.read(call)).map(paymentOf);
@@ -409,7 +416,7 @@ export function createLedgerStore(
     reserve: (payment, maxOpen, reusableReason) =>
       one(RESERVE({ ...payment, ...voucherValues(payment.channel), maxOpen, reusableReason })),
     move: (id, from, to, change, reply, fencingToken) =>
-      waiting.during(storedBytes(reply), () => write(move({ id, from, to, fencingToken }, change, reply))),
+      waiting.during(storedBytes(reply), () => write(move(moves, { id, from, to, fencingToken }, change, reply))),
     noteBroadcast: (entries, where, fencingToken) =>
       write(noteEach(entries, ({ id, transaction }) => NOTE({ id, transaction, where, fencingToken }))),
     release: (id, from) =>
