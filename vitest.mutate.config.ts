@@ -1,15 +1,5 @@
 import { defineConfig } from 'vitest/config';
-import type { Vite } from 'vitest/node';
-import { createResidentWorker } from './test/mutation/resident-worker.ts';
-
-/** Stryker names the pool itself; this puts the worker that outlives its run in the place of the named one. */
-const residentPool: Vite.Plugin = {
-  name: 'resident-pool',
-  configureVitest({ project }) {
-    project.config.pool = 'resident';
-    project.config.poolRunner = { name: 'resident', createPoolWorker: createResidentWorker };
-  },
-};
+import { residentPool } from './test/mutation/resident-pool.ts';
 
 // The quick tests of the money code, for `npm run mutate`: no process, no node, no database server.
 export default defineConfig({

@@ -43,6 +43,8 @@ interface OpenOptions {
 
 const found = findPostgres();
 const missing = 'missing' in found ? found.missing : null;
+/** `LEDGERS=memory,sqlite` runs the suites on these alone, where each mutant runs them. */
+const isAsked = (name: string): boolean => process.env.LEDGERS?.split(',').includes(name) ?? true;
 if (missing !== null && process.env.REQUIRE_POSTGRES === '1') throw new Error(`REQUIRE_POSTGRES=1, but ${missing}`);
 if (missing !== null) process.stderr.write(`skipped on PostgreSQL: ${missing}\n`);
 
@@ -56,25 +58,27 @@ export const memory: Adapter = { name: 'sqlite', missing: null, open: openMemory
 
 /** Runs tests for PostgreSQL alone. */
 export function describePostgres(title: string, suite: () => void): void {
-  describe.skipIf(missing !== null)(title, suite);
+  describe.skipIf(missing !== null || !isAsked('postgres'))(title, suite);
 }
 
 /** The same for tests that build on each other. They keep their order where others are shuffled. */
 export function describePostgresSteps(title: string, suite: () => void): void {
-  describe.skipIf(missing !== null)(title, { shuffle: false }, suite);
+  describe.skipIf(missing !== null || !isAsked('postgres'))(title, { shuffle: false }, suite);
 }
 
 /** Runs tests of the ledger's ports for every adapter that this machine has, or for the one of this name. */
 export function describeLedgers(title: string, suite: (adapter: Adapter) => void, only?: Adapter['name']): void {
   for (const adapter of adapters.filter(({ name }) => name === (only ?? name))) {
-    describe.skipIf(adapter.missing !== null)(`${title} (${adapter.name})`, () => suite(adapter));
+    describe.skipIf(adapter.missing !== null || !isAsked(adapter.name))(`${title} (${adapter.name})`, () =>
+      suite(adapter),
+    );
   }
 }
 
 /** The same for the suites of the ports, over the third driver too. */
 export function describePorts(title: string, suite: (adapter: Adapter) => void): void {
   describeLedgers(title, suite);
-  describe(`${title} (memory)`, () => suite(memory));
+  describe.skipIf(!isAsked('memory'))(`${title} (memory)`, () => suite(memory));
 }
 
 /** Opens a ledger for each test of a suite, and closes it after the test. The returned object always stands for the running test's ledger. */
