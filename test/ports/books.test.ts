@@ -66,6 +66,22 @@ describePorts('the books', (adapter) => {
     ]);
   });
 
+  test('end and accept what was named alone: neither another network’s entry, nor another rail’s, nor what was not read', async () => {
+    const { books } = ledger.stores;
+    const [unread, other] = [missing('a', { kind: 'unread' }), missing('a', { rail: 'usdc-channel' })];
+    await books.record(NETWORK, { found: [missing('a'), other, unread], ended: [], checked: { endedMs: AT, block: 1 } });
+    await books.record('eip155:1', { found: [missing('a')], ended: [] });
+    await books.record(NETWORK, { found: [], ended: [missing('a')] });
+    expect([await open(), await open('unread'), await books.entries('eip155:1', 'missing', 10)]).toEqual([
+      [other],
+      [unread],
+      [missing('a')],
+    ]);
+    expect(await books.checked(NETWORK)).toEqual({ endedMs: AT, block: 1 });
+    expect((await books.accept(AT + 5)).map(({ kind }) => kind)).toEqual(['missing', 'missing']);
+    expect(await open('unread')).toEqual([unread]);
+  });
+
   test('change in one step: an entry that the database refuses leaves everything as it was', async () => {
     const { books } = ledger.stores;
     await books.record(NETWORK, { found: [missing('a')], ended: [], checked: { endedMs: AT, block: 1 } });
