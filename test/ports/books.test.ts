@@ -69,7 +69,11 @@ describePorts('the books', (adapter) => {
   test('end and accept what was named alone: neither another network’s entry, nor another rail’s, nor what was not read', async () => {
     const { books } = ledger.stores;
     const [unread, other] = [missing('a', { kind: 'unread' }), missing('a', { rail: 'usdc-channel' })];
-    await books.record(NETWORK, { found: [missing('a'), other, unread], ended: [], checked: { endedMs: AT, block: 1 } });
+    await books.record(NETWORK, {
+      found: [missing('a'), other, unread],
+      ended: [],
+      checked: { endedMs: AT, block: 1 },
+    });
     await books.record('eip155:1', { found: [missing('a')], ended: [] });
     await books.record(NETWORK, { found: [], ended: [missing('a')] });
     expect([await open(), await open('unread'), await books.entries('eip155:1', 'missing', 10)]).toEqual([
