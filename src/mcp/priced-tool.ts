@@ -38,6 +38,8 @@ export interface Checkouts<S> {
   isLightning(accepted: Readonly<Record<string, unknown>>): boolean;
   checkoutOf(endpoint: Endpoint<S>, rail: Rail): Checkout<unknown, Accepts>;
   readonly words: RefusalWords;
+  /** Told of each presented payment that gets no answer. */
+  onRefused?(error: unknown): void;
 }
 
 export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): Tool {
@@ -87,6 +89,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): 
     try {
       return await sell(read, call, rail, payment);
     } catch (error) {
+      deps.onRefused?.(error);
       if (!(error instanceof PaymentRefused)) throw error;
       return refused(read, rails.includes(rail) ? rail : (rails[0] ?? rail), error);
     }

@@ -16,6 +16,8 @@ interface GateOptions<S> {
   checkoutOf(endpoint: Endpoint<S>): Checkout<unknown, Demand>;
   protocol: HttpProtocol;
   log: Pick<Log, 'error'>;
+  /** Told of each presented payment that gets no answer. */
+  onRefused?(error: unknown): void;
 }
 
 interface GatedRoute {
@@ -24,7 +26,7 @@ interface GatedRoute {
 }
 
 /** `guard` makes the preHandler of one route: a gate that matched paths could be bypassed by another spelling. */
-export function createGate<S>({ checkoutOf, protocol, log }: GateOptions<S>) {
+export function createGate<S>({ checkoutOf, protocol, log, onRefused }: GateOptions<S>) {
   const gates = new WeakSet<object>();
 
   function guard(endpoint: Endpoint<S>): GatedRoute {
@@ -50,6 +52,7 @@ export function createGate<S>({ checkoutOf, protocol, log }: GateOptions<S>) {
         noteDelivery(reply, sold, log);
         send200(reply, sold.body, protocol.receipt(sold.receipt, credential, sold.at));
       } catch (error) {
+        onRefused?.(error);
         // An answer that is gone has its receipt all the same.
         if (error instanceof AnswerGone && error.receipt) {
           setFields(reply, protocol.receipt(error.receipt, credential, null));

@@ -1,9 +1,13 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { setNewest } from '../lib/memory.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/lightning.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
+import type { Call, Sold } from './call.ts';
 import type { OnMove } from './ledger.ts';
+import type { Credential } from './protocol.ts';
+import { PaymentRefused } from './refusal.ts';
 
 // Figures of payments for Prometheus: the ledger's moves and the Lightning rail's, counted as they happen; open
 // payments and kept bytes, read at each scrape. A failed read publishes no sample, not a zero, and fails no payment.
@@ -24,6 +28,8 @@ const MAX_COUNTED = 1000;
 const USDC_UNIT = 1_000_000;
 /** Seconds. A settlement is mined in the next half-second block or is late; `SETTLE_WAIT_MS` is 20 s. */
 const SETTLEMENT_BOUNDS = [0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 60, 300];
+/** Seconds. A voucher is sold in milliseconds; a plain payment waits for its settlement. */
+const ANSWER_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20];
 
 /** All are published at start, because a rate cannot be computed for a counter that does not exist yet. */
 const MOVES: readonly { rail: string; state: string }[] = [
@@ -81,6 +87,7 @@ export function createPaymentMetrics(
     onMove,
     /** For a settlement that another process ends, once no call here waits for it. */
     onLeft: measure,
+    timed: createTiming(registry, clock),
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
       publishBytes(registry, name, 'Bytes of replies and answers kept for Lightning payments', () =>
@@ -207,6 +214,56 @@ function watchClaims(
       if (first) moves.inc({ rail: 'lightning', state: 'delivered' });
       return first;
     },
+  };
+}
+
+/** A rail's sales, each paid answer counted and timed, over routes and tools. */
+export type TimeSales = <C extends Pick<Call, 'route'>>(rail: string, sell: Sell<C>) => Sell<C>;
+type Sell<C> = (call: C, credential: Credential) => Promise<Sold>;
+
+function createTiming(registry: Registry, clock: Clock): TimeSales {
+  const answers = new Counter({
+    name: 'payment_answers_total',
+    help: 'Paid answers by rail and route; one that is fetched again counts again',
+    labelNames: ['rail', 'route'],
+    registers: [registry],
+  });
+  const duration = new Histogram({
+    name: 'payment_answer_duration_seconds',
+    help: 'Time from the presented payment to the paid answer, by rail',
+    labelNames: ['rail'],
+    buckets: ANSWER_BOUNDS,
+    registers: [registry],
+  });
+  return (rail, sell) => {
+    duration.zero({ rail });
+    return async (call, credential) => {
+      const began = clock.nowMs();
+      const sold = await sell(call, credential);
+      answers.inc({ rail, route: call.route });
+      duration.observe({ rail }, (clock.nowMs() - began) / 1000);
+      return sold;
+    };
+  };
+}
+
+/** Reasons that are told apart: a third party's own words must not make a series each. */
+const MAX_REASONS = 200;
+
+/** Counts each presented payment that got no answer: by surface, and by x402's reason or the answer's code. */
+export function countRefusals(registry: Registry): (surface: string, error: unknown) => void {
+  const counter = new Counter({
+    name: 'payment_refusals_total',
+    help: 'Presented payments that got no answer, by the reason or the code that they got',
+    labelNames: ['surface', 'reason'],
+    registers: [registry],
+  });
+  const known = new Set<string>();
+  return (surface, error) => {
+    const code = error instanceof AppError ? error.code : 'internal';
+    const reason = error instanceof PaymentRefused ? error.reason : code;
+    if (known.size < MAX_REASONS) known.add(reason);
+    counter.inc({ surface, reason: known.has(reason) ? reason : 'other' });
   };
 }
 

@@ -7,6 +7,7 @@ import type { Running } from '../payment/checkout.ts';
 import { type ChallengeSecrets, withAuthSchemes } from '../payment/http-auth.ts';
 import { createLightning, createLightningDescriptor, type Lightning } from '../payment/lightning/open.ts';
 import { createLightningCheckout, quote402, quoteAccepts, type WriteQuote } from '../payment/lightning/rail.ts';
+import type { TimeSales } from '../payment/metrics.ts';
 import type { Demand, QuotedProtocol } from '../payment/protocol.ts';
 import { createL402 } from '../payment/protocols/l402/l402.ts';
 import { createMppLightning } from '../payment/protocols/mpp/lightning.ts';
@@ -27,11 +28,20 @@ interface LightningParts<S> {
   outgoing: Pick<ReturnType<typeof createOutgoing>, 'upstreams'>;
   challenges: Challenges;
   running: Running<S>;
+  timed: TimeSales;
   clock: Clock;
   log: Logger;
 }
 
-export function openLightning<S>({ config, ledger, outgoing, challenges, running, ...parts }: LightningParts<S>) {
+export function openLightning<S>({
+  config,
+  ledger,
+  outgoing,
+  challenges,
+  running,
+  timed,
+  ...parts
+}: LightningParts<S>) {
   const { clock } = parts;
   const { bootId, instance, windows } = ledger;
   const lightning = createLightning({
@@ -45,8 +55,9 @@ export function openLightning<S>({ config, ledger, outgoing, challenges, running
     windows,
   });
   const { network, payTo, rates } = lightning;
+  const rail = { ...lightning.rail, sell: timed('lightning', lightning.rail.sell) };
   const protocol = lightningProtocol(challenges.secrets, challenges.realm, clock);
-  const checkouts = createLightningCheckouts(lightning, running, config);
+  const checkouts = createLightningCheckouts({ rail, network }, running, config);
   return {
     ...lightning,
     protocol,

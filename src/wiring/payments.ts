@@ -15,6 +15,7 @@ import {
 import type { RailFor } from '../payment/checkout.ts';
 import { createLedger, type Ledger, type OnMove } from '../payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../payment/limits.ts';
+import type { TimeSales } from '../payment/metrics.ts';
 import type { RailName, UsdcRail } from '../payment/rail.ts';
 import { type OpenRelayer, openRelayer } from '../payment/relayer/relayer.ts';
 import { createWallet } from '../payment/relayer/transactions.ts';
@@ -54,13 +55,14 @@ interface PaymentsOptions
   bootId: string;
   railList?: RailList;
   onMove?: OnMove;
+  timed?: TimeSales;
   /** Which process settles. By default this one alone. */
   settledBy?: SettledBy | undefined;
   onLeft?: OpenSettlingOptions['onLeft'];
 }
 
 export function createPayments(options: PaymentsOptions) {
-  const { config, bootId, books, railList = RAILS, settledBy = { kind: 'local' }, onLeft, log } = options;
+  const { config, bootId, books, railList = RAILS, settledBy = { kind: 'local' }, timed, onLeft, log } = options;
   const kit = openKit(options, {
     settle: (intent, contract) => settling.settle(intent, contract),
     resume: (payment) => settling.resume(payment),
@@ -83,7 +85,7 @@ export function createPayments(options: PaymentsOptions) {
     log,
   });
   return {
-    railFor: railAmong(rails),
+    railFor: railAmong(timed ? rails.map((rail) => ({ ...rail, sell: timed(rail.info.name, rail.sell) })) : rails),
     ledger: kit.ledger,
     probes: settling.probes,
     readiness: createPaymentsReadiness({

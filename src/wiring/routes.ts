@@ -1,5 +1,6 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
@@ -21,6 +22,7 @@ import { renderStatus } from '../pages/status.ts';
 import { createSettledToday } from '../payment/books.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
 import { createGate } from '../payment/gate.ts';
+import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 import { mountLightningDescriptor } from '../routes/lightning.ts';
@@ -67,6 +69,7 @@ interface MountsParts {
   feeSteps: Collecting['feeSteps'];
   outgoing: Pick<ReturnType<typeof createOutgoing>, 'upstreams'>;
   readiness: ReturnType<typeof createReadiness>;
+  metrics: Registry;
   clock: Clock;
   log: Logger;
 }
@@ -77,7 +80,8 @@ export function createMounts(parts: MountsParts) {
   const checkouts = createCheckouts(parts);
   const toolCheckouts = { usdc: checkouts.usdcTools(offerOf), lightning: parts.lightning.tools };
   const { facilitator, feeSteps, readiness, clock, log } = parts;
-  const surfaces = openSurfaces(parts, checkouts);
+  const onRefused = countRefusals(parts.metrics);
+  const surfaces = openSurfaces(parts, checkouts, onRefused);
   const shared = { catalogue: listed, sources, clock, log };
 
   return {
@@ -109,6 +113,7 @@ export function createMounts(parts: MountsParts) {
         isLightning: parts.lightning.rail.recognises,
         checkoutOf: (endpoint, rail) => toolCheckouts[rail](endpoint),
         words: wordsOfRefusal,
+        onRefused: (error) => onRefused('mcp', error),
         chain: config.network,
         network: config.network.caip2,
         publicOrigin: config.publicOrigin,
@@ -148,17 +153,19 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
 function openSurfaces(
   { config, off, sources, offerOf, mpp, log, ...parts }: MountsParts,
   checkouts: ReturnType<typeof createCheckouts<Sources>>,
+  onRefused: ReturnType<typeof countRefusals>,
 ) {
   const { segment: chainSegment } = config.network;
   // What the configuration cannot answer is like what is off: only payments from before are answered.
   const known = parts.catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
   const catalogue = [...known, ...off];
-  const gateOf = (
+  const priced = (
+    surface: PricedSurface<Sources>['surface'],
     checkoutOf: CheckoutOf<Sources, Demand>,
     protocol: HttpProtocol,
     sells = (_: Endpoint<Sources>) => true,
-  ) =>
-    createGate<Sources>({
+  ): PricedSurface<Sources> => {
+    const gate = createGate<Sources>({
       checkoutOf(endpoint) {
         const missing = endpoint.notConfigured?.(sources);
         const checkout = checkoutOf(endpoint);
@@ -167,15 +174,17 @@ function openSurfaces(
       },
       protocol,
       log,
+      onRefused: (error) => onRefused(surface, error),
     });
-  const surfaces: PricedSurface<Sources>[] = [
-    { surface: 'paid', gate: gateOf(checkouts.usdcRoutes(offerOf, sources), usdcProtocol), catalogue, chainSegment },
-    { surface: 'lightning', gate: gateOf(parts.lightning.routes, parts.lightning.protocol), catalogue, chainSegment },
+    return { surface, gate, catalogue, chainSegment };
+  };
+  const surfaces = [
+    priced('paid', checkouts.usdcRoutes(offerOf, sources), usdcProtocol),
+    priced('lightning', parts.lightning.routes, parts.lightning.protocol),
   ];
   if (mpp) {
     const plain = checkouts.usdcRoutes(plainOffers(config, mpp), sources);
-    const gate = gateOf(plain, mpp, (endpoint) => isSoldPlainly(endpoint, config.rails));
-    surfaces.push({ surface: 'mpp', gate, catalogue, chainSegment });
+    surfaces.push(priced('mpp', plain, mpp, (endpoint) => isSoldPlainly(endpoint, config.rails)));
   }
   return surfaces;
 }

@@ -130,7 +130,7 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
   const { payments: store, books } = stores;
   const running = runningWith(config, sources);
   const named = { ...railNames(config, railList), storeBytes: config.replies.storeBytes };
-  const { watchClaims, onMove, onLeft } = createPaymentMetrics(metrics, { store, clock, ...named });
+  const { watchClaims, onMove, onLeft, timed } = createPaymentMetrics(metrics, { store, clock, ...named });
   const lightningStore = watchClaims(stores.lightning);
   const payments = createPayments({
     ...stores,
@@ -142,11 +142,12 @@ async function openShop(ground: Awaited<ReturnType<typeof openGround>>, railList
     settledBy: instance?.settledBy,
     onMove,
     onLeft,
+    timed,
   });
   publishMaintenance(metrics, payments.failing);
   const challenges = await openChallenges(config, stores.keys);
   const mpp = mppProtocol(config, challenges, clock);
-  const lightning = openLightning({ ...ground, store: lightningStore, challenges, running });
+  const lightning = openLightning({ ...ground, store: lightningStore, challenges, running, timed });
   const facilitator = createFacilitator({
     store: lightningStore,
     clock,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { until } from '../support/service/workers.ts';
 import { createStillClock } from '../support/still-clock.ts';
-import { buyOnce } from '../support/usdc/buyer.ts';
+import { buyOnce, present } from '../support/usdc/buyer.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../support/usdc/gateway-stand-in.ts';
 import type { Transcript } from '../support/wire/transcript.ts';
 import { recordDocuments, recordManifest, recordMetrics, recordReadiness } from './wire/documents.ts';
@@ -43,10 +43,11 @@ async function isRecorded(name: string, transcript: Transcript): Promise<void> {
   await expect(transcript.text()).toMatchFileSnapshot(`wire/${name}.txt`);
 }
 
-/** Sells a call before the metrics are read. A metric has labels only after it has counted something. */
+/** Sells a call and refuses another before the metrics are read. A metric has labels only after it has counted something. */
 async function recordMetricsOfASale(transcript: Transcript, seller: Shop): Promise<void> {
   const { answer } = await buyOnce(network, seller.origin, '/v1/paid/test/usdc');
   expect(answer.status).toBe(200);
+  expect((await present(seller.origin, '/v1/paid/test/usdc', { header: 'unreadable' })).status).toBe(402);
   await until('the cost of a sale is counted', async () =>
     /^relayer_cost_per_payment_usdc_count\{/m.test((await seller.service.get('/metrics')).body),
   );

@@ -259,7 +259,7 @@ const LIGHTNING: Part = {
     [SERVICE, '{ lightning: shop.lightning.status }', '{}'],
     [SERVICE, '  await shop.lightning.start();\n', ''],
     [SERVICE, '      await shop.lightning.stop();\n', ''],
-    [SERVICE, '  const lightning = openLightning({ ...ground, store: lightningStore, challenges, running });\n', ''],
+    [SERVICE, '  const lightning = openLightning({ ...ground, store: lightningStore, challenges, running, timed });\n', ''],
     [SERVICE, 'ownPayTo: lightning.payTo', 'ownPayTo: () => null'],
     [SERVICE, 'mpp, lightning, lightningStore', 'mpp, lightningStore'],
     [ROUTES, "import type { openLightning } from './lightning.ts';\n", ''],
@@ -272,11 +272,7 @@ const LIGHTNING: Part = {
     // No tool is sold there any more.
     [ROUTES, 'lightning: parts.lightning.tools', 'lightning: checkouts.usdcTools(offerOf)'],
     [ROUTES, 'isLightning: parts.lightning.rail.recognises', 'isLightning: () => false'],
-    [
-      ROUTES,
-      "    { surface: 'lightning', gate: gateOf(parts.lightning.routes, parts.lightning.protocol), catalogue, chainSegment },\n",
-      '',
-    ],
+    [ROUTES, "    priced('lightning', parts.lightning.routes, parts.lightning.protocol),\n", ''],
     ['src/config.ts', "import * as lightning from './config/lightning.ts';\n", ''],
     ['src/config.ts', '  ...lightning.lightningEnvironment,\n', ''],
     ['src/config.ts', '    ...lightning.lightningProblems(given),\n', ''],

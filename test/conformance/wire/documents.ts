@@ -38,8 +38,9 @@ export async function recordReadiness(t: Transcript, { origin }: Shop): Promise<
 const OF_THE_RUNTIME = /^(nodejs|process)_/;
 /** Counts events that no test causes, so its labels are usually missing. */
 const WITHOUT_LABELS = ['collector_refused_answers_total'];
-/** Labels whose values exist from the start. */
+/** Labels whose values exist from the start, but for these: their rails are those that are on, or have sold. */
 const WITH_VALUES = /^(rail|state)="/;
+const BY_USE = ['payment_answers_total', 'payment_answer_duration_seconds'];
 
 /** The service's own metrics, sorted: type, name and label names; for rails and states the values too. Metrics of the runtime are left out. */
 export async function recordMetrics(t: Transcript, { origin }: Shop): Promise<void> {
@@ -54,7 +55,11 @@ function labelsOf(name: string, body: string): string[] {
   if (WITHOUT_LABELS.includes(name)) return [];
   const samples = body.matchAll(new RegExp(`^${name}(?:_bucket|_sum|_count)?\\{(.*)\\} `, 'gm'));
   const labels = [...samples].flatMap(([, given = '']) => given.match(/\w+="(?:[^"\\]|\\.)*"/g) ?? []);
-  return [...new Set(labels.map((label) => (WITH_VALUES.test(label) ? label : label.split('=')[0])))]
+  return [
+    ...new Set(
+      labels.map((label) => (WITH_VALUES.test(label) && !BY_USE.includes(name) ? label : label.split('=')[0])),
+    ),
+  ]
     .map(String)
     .sort();
 }

@@ -87,6 +87,9 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
   const offered: { readonly client: string; readonly params: unknown; readonly isKept: boolean }[] = [];
   /** In order: an answer leaves, its delivery is noted, and what was logged. */
   const events: string[] = [];
+  /** Why payments got no answer, as gates and the tool told it. */
+  const refusals: unknown[] = [];
+  const onRefused = (error: unknown) => void refusals.push(error);
   const state = { probes: {} as RailProbes, noting: async () => {}, sell: null as null | (() => Promise<never>) };
 
   async function sell(sale: Sale, usual: () => Promise<Sold>): Promise<Sold> {
@@ -159,8 +162,8 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
   const lightning = inBitcoin.routes(protocol)(endpoint);
   const log = { error: (_: object, message: string) => void events.push(message) };
   const gatesOf = (sold: Record<Way['money'], Checkout<unknown, Demand>>) => ({
-    usdc: createGate<null>({ checkoutOf: () => sold.usdc, protocol: surfaces.usdcProtocol, log }),
-    lightning: createGate<null>({ checkoutOf: () => sold.lightning, protocol, log }),
+    usdc: createGate<null>({ checkoutOf: () => sold.usdc, protocol: surfaces.usdcProtocol, log, onRefused }),
+    lightning: createGate<null>({ checkoutOf: () => sold.lightning, protocol, log, onRefused }),
   });
   const gates = gatesOf({ usdc, lightning });
   const ofTools = { usdc: checkouts.usdcTools(offerOf), lightning: inBitcoin.tools };
@@ -173,6 +176,7 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
     protocol: surfaces.toolProtocol,
     isLightning: rail.recognises,
     checkoutOf: (of, money) => ofTools[money](of),
+    onRefused,
   });
   const readTarget = (url: string) => {
     const target = { kind: 'http', method: 'GET', url, hasBody: false } as const;
@@ -194,6 +198,7 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
     sales,
     offered,
     events,
+    refusals,
     runs: handler.runs,
     /** The texts of the invoices that the node has made. */
     invoices: () => node.invoices.map(({ text }) => text),

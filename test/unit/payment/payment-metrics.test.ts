@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Unavailable } from '../../../src/errors.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import type { Sold } from '../../../src/payment/call.ts';
 import { chargedSale } from '../../../src/payment/channels/voucher-sale.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
-import { createPaymentMetrics, publishMaintenance } from '../../../src/payment/metrics.ts';
+import { countRefusals, createPaymentMetrics, publishMaintenance } from '../../../src/payment/metrics.ts';
+import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import type { VoucherSale } from '../../../src/store/ports/channels.ts';
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
@@ -267,6 +270,36 @@ test('a payment hash that two payees claim is counted once, whoever comes first'
   const sold = key();
   expect([await sell(sold), await settle(sold, theirs)]).toEqual(['claimed', 'duplicate']);
   expect(await contested()).toEqual([2, 1]);
+});
+
+test('a paid answer is counted by rail and route, with the time that its buyer has waited; a refusal is not', async () => {
+  const { timed } = counted().metrics;
+  const sold = { body: new Uint8Array() } as Sold;
+  const sell = timed('a', async ({ isRefused }: { route: string; isRefused: boolean }) => {
+    now += 1500;
+    if (isRefused) throw new PaymentRefused('expired');
+    return sold;
+  });
+  const call = { route: '/v1/paid/x', isRefused: false };
+  expect(await sample('payment_answer_duration_seconds_count', { rail: 'a' })).toBe(0);
+  expect(await sell(call, {} as never)).toBe(sold);
+  await expect(sell({ ...call, isRefused: true }, {} as never)).rejects.toThrow('expired');
+  expect(await sample('payment_answers_total', { rail: 'a', route: '/v1/paid/x' })).toBe(1);
+  expect(await sample('payment_answer_duration_seconds_count', { rail: 'a' })).toBe(1);
+  expect(await sample('payment_answer_duration_seconds_sum', { rail: 'a' })).toBe(1.5);
+});
+
+test('refusals are counted by reason, code or fault, and no third party’s words make series without end', async () => {
+  const onRefused = countRefusals(registry);
+  const reasons = (reason: string) => sample('payment_refusals_total', { surface: 'paid', reason });
+  onRefused('paid', new PaymentRefused('expired'));
+  onRefused('paid', new PaymentRefused('expired'));
+  onRefused('paid', new Unavailable('reply_store_full', 'x'));
+  onRefused('paid', new Error('a bug'));
+  expect(await Promise.all(['expired', 'reply_store_full', 'internal'].map(reasons))).toEqual([2, 1, 1]);
+  for (let word = 0; word < 300; word++) onRefused('paid', new PaymentRefused(`word ${word}`));
+  onRefused('paid', new PaymentRefused('expired'));
+  expect(await Promise.all(['word 0', 'word 299', 'other', 'expired'].map(reasons))).toEqual([1, null, 103, 3]);
 });
 
 test('which rounds of maintenance fail is read at each scrape', async () => {

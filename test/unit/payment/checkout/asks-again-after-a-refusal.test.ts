@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { AppError } from '../../../../src/errors.ts';
 import {
   LIGHTNING_ROUTE,
   LIGHTNING_TOOL,
@@ -38,6 +39,21 @@ describe.each(WAYS)('%s', (_name, way) => {
     // The invoice of the open offer may be the one that this buyer has paid.
     if (way.money === 'usdc') expect(answer.accepts).toEqual(asked.accepts);
     else expect(answer.accepts?.[0]?.extra.invoice).not.toBe(asked.accepts?.[0]?.extra.invoice);
+  });
+
+  test('tells who counts them each payment that got no answer, once, and no other call', async () => {
+    const world = await openCheckouts();
+    await world.call(way);
+    await world.call(way, { payment: await world.buy(way) });
+    expect(world.refusals).toEqual([]);
+    world.refuses('expired');
+    await world.call(way, { payment });
+    world.fails(new AppError(503, 'busy', 'x'));
+    await world.call(way, { payment });
+    await world.call(way, { payment: UNREADABLE[way.money] });
+    const unreadable = expect.objectContaining({ name: 'PaymentRefused' });
+    const [expired, busy] = [{ reason: 'expired' }, { code: 'busy' }].map((one) => expect.objectContaining(one));
+    expect(world.refusals).toEqual([expired, busy, unreadable]);
   });
 
   test('says in words why it refused the payment, and what a new one costs', async () => {
