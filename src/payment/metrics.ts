@@ -13,7 +13,7 @@ import { PaymentRefused } from './refusal.ts';
 // payments and kept bytes, read at each scrape. A failed read publishes no sample, not a zero, and fails no payment.
 
 interface PaymentMetricsOptions {
-  readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes'>;
+  readonly store: Pick<LedgerStore, 'get' | 'listByState' | 'replyBytes' | 'ping'>;
   readonly clock: Clock;
   /** Each has a counter from the start. */
   readonly rails: readonly string[];
@@ -63,6 +63,7 @@ export function createPaymentMetrics(
     buckets: SETTLEMENT_BOUNDS,
     registers,
   });
+  publishLedger(registry, store);
   publishOpen(registry, store);
   publishReplies(registry, store, storeBytes);
   // In Unix milliseconds, for settlements of this process.
@@ -275,6 +276,21 @@ export function publishMaintenance(registry: Registry, failing: () => Readonly<R
     registers: [registry],
     collect() {
       for (const [round, fails] of Object.entries(failing())) this.set({ round }, fails ? 1 : 0);
+    },
+  });
+}
+
+function publishLedger(registry: Registry, { ping }: PaymentMetricsOptions['store']): void {
+  new Gauge({
+    name: 'ledger_writable',
+    help: '1 while the ledger can be read and written, as `ledger` in /readyz; else 0',
+    registers: [registry],
+    async collect() {
+      const isWell = await ping().then(
+        () => true,
+        () => false,
+      );
+      this.set(isWell ? 1 : 0);
     },
   });
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Logger } from 'pino';
-import { Counter, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 import { type Config, ConfigError } from '../config.ts';
 import { createLeaderLink, reportText } from '../instances/leader-link.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
@@ -83,6 +83,14 @@ async function openStores(config: Config, clock: Clock, log: Logger, registry: R
   const share = openInstances({ url, connectTimeoutMs, clock, log });
   await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);
   const membership = createMembership({ store: share.store, bootId, clock, log });
+  new Gauge({
+    name: 'instance_leads',
+    help: '1 while this instance leads those that share the ledger, else 0',
+    registers: [registry],
+    collect() {
+      this.set(membership.leads() ? 1 : 0);
+    },
+  });
   return {
     stores,
     bootId,

@@ -20,6 +20,7 @@ import { countSelfTests, createSelfTest } from '../selftest/self-test.ts';
 import { holdLedger } from '../store/ledger-lock.ts';
 import type { BookStore } from '../store/ports/books.ts';
 import { closeFolder } from '../store/private-folder.ts';
+import { publishSources } from '../upstream/client/client.ts';
 import { listedEntries, openCatalogue, openListings } from './catalogue.ts';
 import { openChain, openCollecting } from './chain.ts';
 import { createClockWatch } from './clock-watch.ts';
@@ -120,6 +121,7 @@ async function openGround(config: Config, log: Logger, clock: Clock) {
   const ledger = await openLedger(config, clock, log, metrics);
   const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
   const sources = openSources({ config, chain, clock, collecting, selfTests: ledger.stores.selfTests, outgoing });
+  publishSources(metrics, outgoing.upstreams);
   return { config, log, clock, lock, metrics, chain, collecting, ledger, outgoing, sources };
 }
 

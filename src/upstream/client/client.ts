@@ -1,3 +1,4 @@
+import { Gauge, type Registry } from 'prom-client';
 import { Agent } from 'undici';
 import type { z } from 'zod';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
@@ -130,6 +131,20 @@ export function createUpstreams(deps: UpstreamsDeps): Upstreams {
       await Promise.all(agents.map((agent) => agent.destroy()));
     },
   };
+}
+
+/** Publishes whether each source answered when it was asked last, with no sample before its first answer or failure. */
+export function publishSources(registry: Registry, { outcomes }: Pick<Upstreams, 'outcomes'>): void {
+  new Gauge({
+    name: 'source_up',
+    help: '1 while the newest question to this source was answered, else 0',
+    labelNames: ['source'],
+    registers: [registry],
+    collect() {
+      for (const { name, okAtMs, failedAtMs } of outcomes())
+        if (okAtMs ?? failedAtMs) this.set({ source: name }, (okAtMs ?? 0) >= (failedAtMs ?? 0) ? 1 : 0);
+    },
+  });
 }
 
 type Parts = Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'> & { readonly outcomes: Outcomes };

@@ -4,6 +4,7 @@ import { type Postgres, startPostgres } from '../../../scripts/lib/ledger/postgr
 import { describePostgres } from '../../support/ledger/ledger-adapters.ts';
 import { proofNow, settleOver } from '../../support/lightning/settle-calls.ts';
 import { type Instances, leaderOf, startInstances } from '../../support/service/instances.ts';
+import { metricOf } from '../../support/service/metric.ts';
 import { type Answer, call } from '../../support/service/service.ts';
 import { presentUntilServed, servedBy, until, usesOf } from '../../support/service/workers.ts';
 import { balanceOf, newBuyer, present } from '../../support/usdc/buyer.ts';
@@ -50,6 +51,8 @@ describePostgres('instances over one ledger', () => {
       // The first one leads since its start, unless a pause of it has made it step down.
       const hasSteppedDown = () => service.instances[0]?.log().includes('this instance has stepped down');
       await expect.poll(async () => hasSteppedDown() || (await leaderOf(service)) === 0).toBe(true);
+      const leads = () => Promise.all(service.origins.map((origin) => metricOf(origin, 'instance_leads')));
+      await expect.poll(async () => (await leads()).sort()).toEqual([...Array(count - 1).fill(0), 1]);
     });
 
     test('make one sale of 128 presentations of one payment over all of them', async () => {

@@ -302,6 +302,17 @@ test('refusals are counted by reason, code or fault, and no third party’s word
   expect(await Promise.all(['word 0', 'word 299', 'other', 'expired'].map(reasons))).toEqual([1, null, 103, 3]);
 });
 
+test('whether the ledger takes writes is asked at each scrape', async () => {
+  let ping = async () => {};
+  store = { ...store, ping: () => ping() };
+  counted();
+  expect(await sample('ledger_writable')).toBe(1);
+  ping = () => Promise.reject(new Error('the ledger cannot be written: no space left on device'));
+  expect(await sample('ledger_writable')).toBe(0);
+  ping = async () => {};
+  expect(await sample('ledger_writable')).toBe(1);
+});
+
 test('which rounds of maintenance fail is read at each scrape', async () => {
   const failing = { refresh: false, reconcile: false };
   publishMaintenance(registry, () => failing);

@@ -1,9 +1,15 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Registry } from 'prom-client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { createUpstreams, type UpstreamOptions, type Upstreams } from '../../../../src/upstream/client/client.ts';
+import {
+  createUpstreams,
+  publishSources,
+  type UpstreamOptions,
+  type Upstreams,
+} from '../../../../src/upstream/client/client.ts';
 import { ownPort } from '../../../support/service/own-port.ts';
 import { type Replay, startReplay } from '../../../support/upstream/replay.ts';
 
@@ -45,6 +51,25 @@ describe('an upstream', () => {
       accept: 'application/json',
       'accept-encoding': 'gzip, deflate, br, zstd',
     });
+  });
+
+  test('is up in the metrics while its newest answer was good, and missing before the first', async () => {
+    const registry = new Registry();
+    publishSources(registry, upstreams);
+    const up = open();
+    open({ name: 'never asked' });
+    const values = async () => (await registry.getSingleMetric('source_up')?.get())?.values;
+    expect(await values()).toEqual([]);
+    await up.fetch(a());
+    expect(await values()).toEqual([{ labels: { source: 'up' }, value: 1 }]);
+    now += 1;
+    replay.answers['/a'] = { status: 503 };
+    await up.fetch(a());
+    expect(await values()).toEqual([{ labels: { source: 'up' }, value: 0 }]);
+    now += 1;
+    replay.answers['/a'] = { body };
+    await up.fetch(a());
+    expect(await values()).toEqual([{ labels: { source: 'up' }, value: 1 }]);
   });
 
   test('sends a body, headers and another accept as they were given', async () => {
