@@ -88,6 +88,8 @@ function createGasGauges(registers: Registry[]) {
     help: 'What a node asks for gas, at the last reading',
     registers,
   });
+  // Before its first reading a gauge would say 0, also where another instance leads or a facilitator settles.
+  for (const gauge of [balance, needed, price]) gauge.remove();
   return ({ balanceWei, gasPriceWei, neededWei, relayer }: GasReading): void => {
     balance.set(Number(balanceWei) / WEI_PER_USDC);
     needed.set(Number(neededWei) / WEI_PER_USDC);

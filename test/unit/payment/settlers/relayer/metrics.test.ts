@@ -140,3 +140,11 @@ test('the budget of an instance that leads again replaces the one before', async
   metrics.watchBudget(budget(10n ** 18n, null));
   expect(await shown()).toEqual([1, undefined, 0.5, undefined]);
 });
+
+test('what the relayer holds has no sample before it was read: where no relayer settles, 0 would be a false alarm', async () => {
+  const registry = new Registry();
+  createRelayerMetrics(registry);
+  const got = await samples(registry);
+  const read = ['relayer_balance_usdc', 'relayer_needed_usdc', 'relayer_gas_price_gwei'];
+  expect(read.filter((name) => got.has(name))).toEqual([]);
+});
