@@ -63,7 +63,9 @@ export function createPaymentMetrics(
     buckets: SETTLEMENT_BOUNDS,
     registers,
   });
-  publishLedger(registry, store);
+  const writable = '1 while the ledger can be read and written, as `ledger` in /readyz; else 0';
+  const writes = () => store.ping().then(() => 1);
+  publishRead(registry, 'ledger_writable', writable, () => writes().catch(() => 0));
   publishOpen(registry, store);
   publishReplies(registry, store, storeBytes);
   // In Unix milliseconds, for settlements of this process.
@@ -91,9 +93,7 @@ export function createPaymentMetrics(
     timed: createTiming(registry, clock),
     watchClaims: (claims: LightningStore): LightningStore => {
       const name = 'payment_lightning_reply_bytes';
-      publishBytes(registry, name, 'Bytes of replies and answers kept for Lightning payments', () =>
-        claims.bodyBytes(),
-      );
+      publishRead(registry, name, 'Bytes of replies and answers kept for Lightning payments', () => claims.bodyBytes());
       return watchClaims(claims, { moves, claimedMsat, protocols, contested: createContested(registry, claims) });
     },
   };
@@ -280,21 +280,6 @@ export function publishMaintenance(registry: Registry, failing: () => Readonly<R
   });
 }
 
-function publishLedger(registry: Registry, { ping }: PaymentMetricsOptions['store']): void {
-  new Gauge({
-    name: 'ledger_writable',
-    help: '1 while the ledger can be read and written, as `ledger` in /readyz; else 0',
-    registers: [registry],
-    async collect() {
-      const isWell = await ping().then(
-        () => true,
-        () => false,
-      );
-      this.set(isWell ? 1 : 0);
-    },
-  });
-}
-
 function publishOpen(registry: Registry, store: PaymentMetricsOptions['store']): void {
   new Gauge({
     name: 'payments_open',
@@ -321,13 +306,13 @@ function publishOpen(registry: Registry, store: PaymentMetricsOptions['store']):
 }
 
 function publishReplies(registry: Registry, store: PaymentMetricsOptions['store'], storeBytes: number): void {
-  publishBytes(registry, 'payment_reply_bytes', 'Bytes of replies kept for USDC payments', () => store.replyBytes());
+  publishRead(registry, 'payment_reply_bytes', 'Bytes of replies kept for USDC payments', () => store.replyBytes());
   const help = 'What each rail may keep of them (REPLY_STORE_MB)';
   const limit = new Gauge({ name: 'payment_reply_bytes_limit', help, registers: [registry] });
   limit.set(storeBytes);
 }
 
-function publishBytes(registry: Registry, name: string, help: string, read: () => Promise<number>): void {
+function publishRead(registry: Registry, name: string, help: string, read: () => Promise<number>): void {
   new Gauge({
     name,
     help,

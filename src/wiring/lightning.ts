@@ -33,15 +33,7 @@ interface LightningParts<S> {
   log: Logger;
 }
 
-export function openLightning<S>({
-  config,
-  ledger,
-  outgoing,
-  challenges,
-  running,
-  timed,
-  ...parts
-}: LightningParts<S>) {
+export function openLightning<S>({ config, ledger, outgoing, challenges, running, ...parts }: LightningParts<S>) {
   const { clock } = parts;
   const { bootId, instance, windows } = ledger;
   const lightning = createLightning({
@@ -55,7 +47,7 @@ export function openLightning<S>({
     windows,
   });
   const { network, payTo, rates } = lightning;
-  const rail = { ...lightning.rail, sell: timed('lightning', lightning.rail.sell) };
+  const rail = { ...lightning.rail, sell: parts.timed('lightning', lightning.rail.sell) };
   const protocol = lightningProtocol(challenges.secrets, challenges.realm, clock);
   const checkouts = createLightningCheckouts({ rail, network }, running, config);
   return {
