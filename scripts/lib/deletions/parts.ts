@@ -259,7 +259,11 @@ const LIGHTNING: Part = {
     [SERVICE, '{ lightning: shop.lightning.status }', '{}'],
     [SERVICE, '  await shop.lightning.start();\n', ''],
     [SERVICE, '      await shop.lightning.stop();\n', ''],
-    [SERVICE, '  const lightning = openLightning({ ...ground, store: lightningStore, challenges, running, timed });\n', ''],
+    [
+      SERVICE,
+      '  const lightning = openLightning({ ...ground, store: lightningStore, challenges, running, timed });\n',
+      '',
+    ],
     [SERVICE, 'ownPayTo: lightning.payTo', 'ownPayTo: () => null'],
     [SERVICE, 'mpp, lightning, lightningStore', 'mpp, lightningStore'],
     [ROUTES, "import type { openLightning } from './lightning.ts';\n", ''],

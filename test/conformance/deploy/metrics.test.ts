@@ -1,3 +1,4 @@
+import type { Metric } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
@@ -42,7 +43,7 @@ describePostgres('the metrics that docs/deploy names', () => {
   /** The labels of each series by its name, from the registry. */
   async function labelsOf({ deps }: Service): Promise<Map<string, readonly string[]>> {
     const found = new Map<string, readonly string[]>(Object.entries(OF_PROMETHEUS));
-    for (const metric of deps.metrics.getMetricsAsArray()) {
+    for (const metric of deps.metrics.getMetricsAsArray() as unknown as Metric[]) {
       const { name, type } = await metric.get();
       // The HTTP latency is no metric of the library's, and names its label in its values alone.
       const { labelNames = ['route'] } = metric as { labelNames?: readonly string[] };
