@@ -18,9 +18,10 @@ interface Fault {
   readonly labels?: Series;
 }
 
-/** The evaluations are so many seconds apart; those of a whole day a minute. */
+/** The evaluations are so many seconds apart. */
 const EVERY_S = 15;
-const DAY_EVERY_S = 60;
+/** Those of a whole day. Most fall between two readings, as in life: then Prometheus extrapolates an increase. */
+const DAY_EVERY_S = 45;
 /** A day: every expression's window is full by then. */
 const MINUTES = 1500;
 
@@ -368,8 +369,7 @@ describe.skipIf(missing !== null)(`promtool test rules${skipped}`, () => {
     });
 
     test('is quiet for a day while all is well', async () => {
-      // Every quarter of an hour: an alert that has fired once fires for longer than that, or its window has a quarter of an hour.
-      const times = Array.from({ length: 96 }, (_, at) => ({ at: (at + 1) * 900, labels: null }));
+      const times = Array.from({ length: 94 }, (_, at) => ({ at: (at + 1) * 21 * DAY_EVERY_S, labels: null }));
       const { code, output } = await run(name, well, times, DAY_EVERY_S);
       expect(code, output).toBe(0);
     });
