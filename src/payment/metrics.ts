@@ -293,34 +293,28 @@ function publishOpen(registry: Registry, store: PaymentMetricsOptions['store']):
       for (const state of OPEN) this.set({ state }, open.filter((payment) => payment.state === state).length);
     },
   });
-  new Gauge({
-    name: 'payment_oldest_open_timestamp_seconds',
-    help: 'When the oldest USDC payment that has not ended was reserved; no sample while nothing is open',
-    registers: [registry],
-    async collect() {
-      const oldest = await store.listByState(OPEN, 1).catch(() => []);
-      this.remove();
-      if (oldest[0]) this.set(oldest[0].reservedAt / 1000);
-    },
+  const help = 'When the oldest USDC payment that has not ended was reserved; no sample while nothing is open';
+  publishRead(registry, 'payment_oldest_open_timestamp_seconds', help, async () => {
+    const [oldest] = await store.listByState(OPEN, 1);
+    return oldest ? oldest.reservedAt / 1000 : null;
   });
 }
 
 function publishReplies(registry: Registry, store: PaymentMetricsOptions['store'], storeBytes: number): void {
   publishRead(registry, 'payment_reply_bytes', 'Bytes of replies kept for USDC payments', () => store.replyBytes());
   const help = 'What each rail may keep of them (REPLY_STORE_MB)';
-  const limit = new Gauge({ name: 'payment_reply_bytes_limit', help, registers: [registry] });
-  limit.set(storeBytes);
+  new Gauge({ name: 'payment_reply_bytes_limit', help, registers: [registry] }).set(storeBytes);
 }
 
-function publishRead(registry: Registry, name: string, help: string, read: () => Promise<number>): void {
+function publishRead(registry: Registry, name: string, help: string, read: () => Promise<number | null>): void {
   new Gauge({
     name,
     help,
     registers: [registry],
     async collect() {
-      const bytes = await read().catch(() => null);
+      const value = await read().catch(() => null);
       this.remove();
-      if (bytes !== null) this.set(bytes);
+      if (value !== null) this.set(value);
     },
   });
 }
