@@ -4,7 +4,7 @@ import { toQuantity } from '../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';
 import { askCounted, type CollectorContext, type DescribeCode } from './context.ts';
-import type { DeployReads } from './store/deploys.ts';
+import type { DeployReads } from './store/accounts.ts';
 import { DeployKinds } from './store/rows.ts';
 
 // The code and the label of new contracts: read soon, and some again later, so that no buyer's request waits for one.

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { integerParam } from '../catalogue/params.ts';
-import type { DeployDetail, DeployPlace, DeployReads } from '../collector/store/deploys.ts';
+import type { DeployDetail, DeployPlace, DeployReads } from '../collector/store/accounts.ts';
 import { DeployKinds } from '../collector/store/rows.ts';
 import { NotFound } from '../errors.ts';
 import { addressParam, detailField, field, paidDetail } from './fields.ts';

@@ -5,9 +5,9 @@ import { countRpc, createChainClient, type OpenChainClient, publishAgreement } f
 import { type Collector, createCollector } from '../collector/collector.ts';
 import { createDescribeCode } from '../collector/labels.ts';
 import { createProbe, nameEndpoints } from '../collector/probe.ts';
+import { createDeployReads } from '../collector/store/accounts.ts';
 import { openChainCopy } from '../collector/store/copy.ts';
 import { openChainDatabase } from '../collector/store/database.ts';
-import { createDeployReads } from '../collector/store/deploys.ts';
 import { NO_COLLECTOR } from '../collector/store/facts.ts';
 import { createFeeSteps } from '../collector/store/fees.ts';
 import { createProbeWrites } from '../collector/store/probes.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn } from '../catalogue/paths.ts';
-import type { ProviderStatus } from '../chain/rpc/agreed-head.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
+import type { ProviderStatus } from '../chain/rpc/trust.ts';
 import { parseAnswer, quantity } from '../chain/rpc/wire.ts';
 import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';

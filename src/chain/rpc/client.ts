@@ -3,10 +3,9 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { setNewest } from '../../lib/memory.ts';
-import { type Agreed, createAgreedHead } from './agreed-head.ts';
 import { type Ask, chainBusy, createAsk, createRankQueue, RECHECK_MS } from './failover.ts';
 import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
-import { createTrust, type ProviderNotes, type Trust } from './trust.ts';
+import { type Agreed, createAgreedHead, createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import { type Rank, type RpcCall, type RpcOptions, type RpcOutcome, WAIT_MS } from './wire.ts';
 import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts } from './witnesses.ts';
 

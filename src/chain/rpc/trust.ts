@@ -1,10 +1,17 @@
 import { hash } from 'node:crypto';
+import { z } from 'zod';
+import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import { createSingleFlight } from '../../lib/tasks.ts';
+import type { Ask } from './failover.ts';
+import type { PooledProvider, ProviderPool } from './providers.ts';
+import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
 
-// Which providers are believed. Each is, until two statements about one block contradict each other. One that two
-// others contradict is set apart for a day and asked for nothing. Without a third neither counts for a sale, and the
-// question is asked again. The ledger has notes of it. The operator may delete one (`ledger -- trust HOST`).
+// Which providers are believed, and the head of the chain that two of them say. Each provider is believed until two
+// statements about one block contradict each other. One that two others contradict is set apart for a day and asked
+// for nothing. Without a third neither counts for a sale, and the question is asked again. The ledger has notes of it.
+// The operator may delete one (`ledger -- trust HOST`).
 
 export interface Trust {
   isApart(host: string): boolean;
@@ -167,4 +174,222 @@ function nameOf(question: string): string {
 
 function cut(text: string): string {
   return text.length <= TEXT_LENGTH ? text : `${text.slice(0, TEXT_LENGTH - 1)}…`;
+}
+
+// The head of the chain as two providers say it:
+// 1. every few seconds, and whenever the head is asked for, each provider is asked (`askRound`);
+// 2. the agreed head is the second highest, so that no single provider moves it up or down (`agreedOf`);
+// 3. a provider that is far from it is asked after the others until it agrees (`holdBack`).
+
+/** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
+export interface Agreed {
+  /** How many providers of different hosts are configured. With one, its word alone counts. */
+  readonly witnesses: number;
+  /** The highest block that two have reached; a lone provider's newest. Rejects with UpstreamFailed without one. */
+  head(options?: RpcOptions): Promise<number>;
+  /** The agreed head as it was read last. Null where it is not known, and with a lone provider. */
+  lastHead(): number | null;
+  /** Why two cannot confirm a payment now, for operators and buyers. Null when they can, or only one is configured. */
+  whyUnconfirmed(): string | null;
+  providers(): readonly ProviderStatus[];
+}
+
+export interface ProviderStatus {
+  readonly host: string;
+  /** Its head less the agreed one: below zero where it is behind. Null while either is unknown. */
+  readonly aheadBlocks: number | null;
+  readonly isPresent: boolean;
+  readonly isFar: boolean;
+  readonly isApart: boolean;
+}
+
+interface AgreedHead extends Agreed {
+  /** Asks every provider for its head once, then again and again until `stop`. Never rejects. */
+  start(): Promise<void>;
+  stop(): void;
+}
+
+interface AgreedHeadParts {
+  readonly pool: ProviderPool;
+  readonly trust: Trust;
+  readonly ask: Ask;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Seen {
+  readonly number: number;
+  readonly atMs: number;
+}
+
+interface Watched extends AgreedHeadParts {
+  readonly hosts: ReadonlyMap<string, readonly PooledProvider[]>;
+  readonly heads: Map<string, Seen>;
+  readonly ended: AbortController;
+  /** The highest head that was ever agreed on. */
+  highest: number;
+}
+
+/** Milliseconds between two rounds at rest: a quarter of a request a second for each provider. */
+const ROUND_MS = 4000;
+/** A provider counts as present for this long after its last answer, in milliseconds. Two rounds may fail. */
+const PRESENT_MS = 10_000;
+/** A head is old after this time, in milliseconds: a round was left out. */
+const OLD_MS = 5000;
+/** A head this many blocks from the agreed one is far: ten seconds on Arc. */
+const FAR_BLOCKS = 20;
+/** How long slower providers are waited for once two have answered, in milliseconds. */
+const GRACE_MS = 100;
+/** How far a lone provider's newest block may be ahead of our clock: clocks differ, and operators set them wrong. */
+const AHEAD_SECONDS = 900n;
+
+/** Watches the heads of all providers. The agreed head never falls far, and no single provider moves it. */
+export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
+  const { pool, trust, clock } = parts;
+  const hosts = Map.groupBy(pool.entries, ({ provider }) => provider.host);
+  const watched: Watched = { ...parts, hosts, heads: new Map(), ended: new AbortController(), highest: 0 };
+  const { signal } = watched.ended;
+  const isLone = hosts.size < 2;
+  const rounds = createSingleFlight<void>();
+  const round = () => rounds('head', undefined, () => askRound(watched));
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(ROUND_MS, signal).catch(() => undefined);
+      if (!signal.aborted) await Promise.all([round(), trust.refresh()]);
+    }
+  }
+
+  return {
+    witnesses: hosts.size,
+    async head(options = {}) {
+      if (isLone) return readLone(parts, options);
+      await round();
+      const head = agreedOf(watched);
+      if (head === null) throw new UpstreamFailed('chain', 'no two providers say how far the chain is');
+      return head;
+    },
+    lastHead: () => (isLone ? null : agreedOf(watched)),
+    whyUnconfirmed: () => (isLone ? null : whyUnconfirmed(watched)),
+    providers: () => [...hosts.keys()].map((host) => statusOf(watched, host)),
+    async start() {
+      if (isLone) return;
+      await Promise.all([round(), trust.refresh()]);
+      void run();
+    },
+    stop: () => watched.ended.abort(new Error('the chain client closes')),
+  };
+}
+
+/** Waits for the quick hosts. One with an old head is asked whatever its allowance: cheap reads must not starve it. */
+async function askRound(watched: Watched): Promise<void> {
+  const { hosts, heads, pool, clock, ended } = watched;
+  const startedMs = clock.nowMs();
+  const isOld = (host: string) => clock.nowMs() - (heads.get(host)?.atMs ?? 0) > OLD_MS;
+  const asked = [...hosts.keys()].flatMap((host) => {
+    const entries = pool.inOrder().filter(({ provider }) => provider.host === host);
+    const ready = isOld(host) ? entries : entries.filter(({ allowance }) => allowance.free() >= 1);
+    return ready.length === 0 ? [] : [ready];
+  });
+  const enough = Promise.withResolvers<void>();
+  let answered = 0;
+  const asking = asked.map(async (entries) => {
+    await askHead(watched, entries);
+    answered += 1;
+    if (answered === 2) enough.resolve();
+  });
+  const grace = enough.promise.then(() => clock.sleep(GRACE_MS, ended.signal)).catch(() => undefined);
+  await Promise.race([Promise.all(asking), grace]);
+  holdBack(watched, startedMs);
+}
+
+async function askHead({ pool, heads, clock, ended }: Watched, entries: readonly PooledProvider[]): Promise<void> {
+  for (const entry of entries) {
+    try {
+      const [answer] = await pool.call(entry, [{ method: 'eth_blockNumber', params: [] }], ended.signal);
+      const number = answer && 'result' in answer ? index.safeParse(answer.result) : null;
+      if (!number?.success) continue;
+      heads.set(entry.provider.host, { number: number.data, atMs: clock.nowMs() });
+      return;
+    } catch {
+      // The pool has noted the failure.
+    }
+  }
+}
+
+/** Compares the heads of one round. An older head of a provider says nothing of how far it is now. */
+function holdBack(watched: Watched, sinceMs: number): void {
+  const { hosts, log } = watched;
+  const head = agreedOf(watched, sinceMs);
+  if (head === null) return;
+  for (const [host, entries] of hosts) {
+    const own = headOf(watched, host, sinceMs);
+    if (own === null) continue;
+    const isOff = Math.abs(own - head) > FAR_BLOCKS;
+    const [first] = entries;
+    if (isOff !== isFar(watched, host))
+      log.warn({ provider: first?.provider.origin, head: own, agreed: head }, isOff ? FAR : NEAR);
+    for (const entry of entries) entry.isOffHead = isOff;
+  }
+}
+
+const FAR = 'chain provider held back: its head is far from the one that two others have reached';
+const NEAR = 'chain provider has the head of the others again';
+
+/** The second highest head of those not set apart. Null without two, and where it is far below an earlier one. */
+function agreedOf(watched: Watched, sinceMs?: number): number | null {
+  const known = [...watched.hosts.keys()].flatMap((host) =>
+    watched.trust.isApart(host) ? [] : (headOf(watched, host, sinceMs) ?? []),
+  );
+  const second = known.sort((one, other) => other - one)[1];
+  // Of two providers one could take the head back, and both would then truly show a state that is gone.
+  if (second === undefined || second < watched.highest - FAR_BLOCKS) return null;
+  watched.highest = Math.max(watched.highest, second);
+  return second;
+}
+
+function headOf({ heads, clock }: Watched, host: string, sinceMs = clock.nowMs() - PRESENT_MS): number | null {
+  const head = heads.get(host);
+  return head && head.atMs >= sinceMs ? head.number : null;
+}
+
+const isPresent = ({ hosts, clock }: Watched, host: string): boolean =>
+  (hosts.get(host) ?? []).some(({ answeredMs }) => clock.nowMs() - answeredMs <= PRESENT_MS);
+
+const isFar = ({ hosts }: Watched, host: string): boolean => (hosts.get(host) ?? []).some(({ isOffHead }) => isOffHead);
+
+function statusOf(watched: Watched, host: string): ProviderStatus {
+  const [own, head] = [headOf(watched, host), agreedOf(watched)];
+  return {
+    host,
+    aheadBlocks: own === null || head === null ? null : own - head,
+    isPresent: isPresent(watched, host),
+    isFar: isFar(watched, host),
+    isApart: watched.trust.isApart(host),
+  };
+}
+
+function whyUnconfirmed(watched: Watched): string | null {
+  const { hosts, trust } = watched;
+  const disputed = trust.notes().filter(({ kind }) => kind === 'disputed');
+  const counts = (host: string): boolean =>
+    isPresent(watched, host) &&
+    !isFar(watched, host) &&
+    !trust.isApart(host) &&
+    !disputed.some((note) => note.host === host);
+  const here = [...hosts.keys()].filter(counts).length;
+  if (here >= 2) return null;
+  const words = [...new Set(disputed.map(({ others }) => others))].join('; ');
+  if (words !== '') return `RPC providers contradict each other: ${words}`;
+  return `${here} of ${hosts.size} RPC providers can confirm a payment, 2 must`;
+}
+
+const newest = z.object({ number: index, timestamp: quantity });
+
+async function readLone({ ask, clock }: AgreedHeadParts, options: RpcOptions): Promise<number> {
+  const [outcome] = await ask([{ method: 'eth_getBlockByNumber', params: ['latest', false] }], options);
+  const { number, timestamp } = readOutcome(outcome, newest, 'newest block');
+  if (timestamp > BigInt(Math.floor(clock.nowMs() / 1000)) + AHEAD_SECONDS)
+    throw new UpstreamFailed('chain', 'the newest block is ahead of our clock');
+  return number;
 }

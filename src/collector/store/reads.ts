@@ -1,7 +1,6 @@
 import type { Sqlite } from '../../lib/sqlite-file.ts';
-import { type AccountReads, createAccountReads } from './accounts.ts';
+import { type AccountReads, createAccountReads, createDeployReads, type DeployReads } from './accounts.ts';
 import { type CostReads, createCostReads } from './costs.ts';
-import { createDeployReads, type DeployReads } from './deploys.ts';
 import { createFeeReads, createHourReads, type FeeReads, type HourReads } from './fees.ts';
 import { createProbeReads, createProbeTallies, type ProbeReads, type ProbeTallies } from './probes.ts';
 import { createTokenReads, type TokenReads } from './token-events.ts';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { type Proxy as ChainProxy, knownContract } from '../../chain/contracts.ts';
-import type { AccountActivity } from '../../collector/store/accounts.ts';
-import type { ContractCreation } from '../../collector/store/deploys.ts';
+import type { AccountActivity, ContractCreation } from '../../collector/store/accounts.ts';
 import { field } from '../fields.ts';
 import type { Sources } from '../sources.ts';
 

@@ -1,4 +1,4 @@
-import type { Agreed } from '../../../src/chain/rpc/agreed-head.ts';
+import type { Agreed } from '../../../src/chain/rpc/trust.ts';
 import type { RpcOptions } from '../../../src/chain/rpc/wire.ts';
 
 /** What a lone provider agrees on with itself. `readHead` asks it for its head, as a number or a JSON-RPC quantity. */

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { knownContract, labelContracts } from '../../../src/chain/contracts.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { createDescribeCode } from '../../../src/collector/labels.ts';
-import { createDeployReads } from '../../../src/collector/store/deploys.ts';
+import { createDeployReads } from '../../../src/collector/store/accounts.ts';
 import { account, emptyChainDatabase, hash, toHex } from '../../support/chain/chain-rows.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 

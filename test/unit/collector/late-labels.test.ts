@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { CollectorContext } from '../../../src/collector/context.ts';
 import { createDescribeCode, nextLook, readLateLabels, readPendingCode } from '../../../src/collector/labels.ts';
-import { createDeployReads } from '../../../src/collector/store/deploys.ts';
+import { createDeployReads } from '../../../src/collector/store/accounts.ts';
 import { createChainLookups } from '../../../src/collector/store/facts.ts';
 import { createChainWrites } from '../../../src/collector/store/writes.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';

@@ -3,8 +3,8 @@ import {
   type AccountReads,
   createAccountReads,
   createAccountWrites,
+  createDeployReads,
 } from '../../../../src/collector/store/accounts.ts';
-import { createDeployReads } from '../../../../src/collector/store/deploys.ts';
 import { createChainFacts } from '../../../../src/collector/store/facts.ts';
 import type { BlockRow } from '../../../../src/collector/store/rows.ts';
 import { type ChainWrites, createChainWrites } from '../../../../src/collector/store/writes.ts';

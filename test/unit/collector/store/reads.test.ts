@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { DeployPage } from '../../../../src/collector/store/accounts.ts';
 import { createOperationCosts } from '../../../../src/collector/store/costs.ts';
-import type { DeployPage } from '../../../../src/collector/store/deploys.ts';
 import { type ChainReads, createChainReads } from '../../../../src/collector/store/reads.ts';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
 import {
