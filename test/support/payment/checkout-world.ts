@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint, type EndpointSpec } from '../../../src/catalogue/endpoint.ts';
 import type { RailsConfig } from '../../../src/config/payment.ts';
 import { AppError, BadParameter } from '../../../src/errors.ts';
-import { createPricedTool } from '../../../src/mcp/priced-tool.ts';
+import { createPricedTool } from '../../../src/mcp/tools.ts';
 import type { Call, Sold } from '../../../src/payment/call.ts';
 import { type Checkout, onlyKnown, type RailFor } from '../../../src/payment/checkout.ts';
 import { createGate, type Gate } from '../../../src/payment/gate.ts';

@@ -4,7 +4,7 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 325,
+  files: 324,
   lines: 60_586,
   [LONGEST]: 600,
   'files whose only importer is in their folder, in a thousand': 116,
