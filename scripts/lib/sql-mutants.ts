@@ -75,7 +75,7 @@ function* changesAt(tokens: readonly Token[], at: number): Generator<Change> {
   const token = tokens[at] as Token;
   const { text, start, end } = token;
   const [before, next] = [tokens[at - 1]?.text ?? '', tokens[at + 1]?.text ?? ''];
-  const isAssignment = text === '=' && /^(SET|,)$/.test(tokens[at - 2]?.text ?? '');
+  const isAssignment = text === '=' && /^(SET|,)$/.test(tokens[at - 2]?.text ?? '') && isInSet(tokens, at);
 
   if (isAssignment) yield { ...span(tokens, at + 1, /^(WHERE|FROM|RETURNING|,|\))$/), replacement: before };
   else if (text in COMPARISONS) yield { start, end, replacement: COMPARISONS[text] as string };
@@ -110,6 +110,13 @@ function* changesAt(tokens: readonly Token[], at: number): Generator<Change> {
   if (/^\d+$/.test(text) && !/^(SELECT|LIMIT)$/.test(before) && next !== 'FROM')
     yield { start, end, replacement: String(Number(text) + 1) };
   if (/^'/.test(text) && !/[<>=]$/.test(before)) yield* literal(token, before, next);
+}
+
+/** Whether a column before `at` gets a value. In a SELECT the same text compares. */
+function isInSet(tokens: readonly Token[], at: number): boolean {
+  const { depth } = tokens[at] as Token;
+  const before = tokens.slice(0, at).filter((one) => one.depth === depth);
+  return before.findLast(({ text }) => /^(SET|SELECT|WHERE)$/.test(text))?.text === 'SET';
 }
 
 /** Out of a list of several, or empty. */

@@ -9,11 +9,8 @@ const [file = '', from = '0'] = process.argv.slice(2);
 const PORTS = join(import.meta.dirname, '../../ports');
 const SMALL = new URL('small-vitest.ts', import.meta.url).href;
 
-interface Mutant {
-  /** What of a text is replaced. */
-  readonly part: string;
-  readonly text: string;
-}
+/** What is replaced, and by what, in every text that has it. */
+type Mutant = readonly { readonly part: string; readonly text: string }[];
 
 registerHooks({
   resolve: (name, context, next) => (name === 'vitest' ? { url: SMALL, shortCircuit: true } : next(name, context)),
@@ -33,16 +30,24 @@ for (const path of globSync('*.test.ts', { cwd: PORTS })) {
 makeEveryMove();
 
 const mutants = JSON.parse(readFileSync(file, 'utf8')) as Mutant[];
-const parts = new Set(mutants.map(({ part }) => part));
+const parts = new Set(mutants.flat().map(({ part }) => part));
 /** By part: the tests that read it. */
 const readers = new Map<string, Set<(typeof tests)[number]>>([...parts].map((part) => [part, new Set()]));
 let active: Mutant | null = null;
 let running: (typeof tests)[number] | null = null;
 
 function read(whole: string): string {
-  if (active) return whole.includes(active.part) ? whole.replace(active.part, () => active?.text ?? '') : whole;
+  if (active) {
+    const change = active.find(({ part }) => whole.includes(part));
+    return change ? whole.replace(change.part, () => change.text) : whole;
+  }
   for (const part of parts) if (running && whole.includes(part)) readers.get(part)?.add(running);
   return whole;
+}
+// A move's text is made when it is first used, for the columns that it sets: only after all tests have run each text is known.
+for (const test of tests) {
+  const failure = await run(test);
+  if (failure !== null) throw new Error(`a test fails without a change: ${test.name}`, { cause: failure });
 }
 // A ledger in memory reads each text anew, so that a change is in no other test.
 for (const one of allTexts()) {
@@ -64,7 +69,8 @@ process.send?.({ at: Number(from) - 1, by: null });
 for (const [at, mutant] of mutants.entries()) {
   if (at < Number(from)) continue;
   active = mutant;
-  const quickFirst = [...(readers.get(mutant.part) ?? [])].sort((a, b) => (tookMs.get(a) ?? 0) - (tookMs.get(b) ?? 0));
+  const all = new Set(mutant.flatMap(({ part }) => [...(readers.get(part) ?? [])]));
+  const quickFirst = [...all].sort((a, b) => (tookMs.get(a) ?? 0) - (tookMs.get(b) ?? 0));
   let by: string | null = null;
   for (const test of quickFirst) {
     if ((await run(test)) === null) continue;
