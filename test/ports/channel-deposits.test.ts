@@ -147,4 +147,90 @@ describePorts('a deposit into a channel', (adapter) => {
     await deposit('d', 100n, { amount });
     expect((await payments.get('d'))?.amount).toBe(amount);
   });
+
+  const settling = async (id: string, more: Parameters<typeof deposit>[2] = {}, max = 100n) => {
+    await deposit(id, max, more);
+    await payments.move(id, ['reserved'], 'settling', {});
+  };
+  const settled = (id: string, change: Parameters<typeof payments.move>[3]) =>
+    payments.move(id, ['settling'], 'settled', change);
+  const signatures = async () =>
+    (await ledger.sql('SELECT id, voucher_signature AS signature FROM usdc_payments ORDER BY id')).map(
+      ({ id, signature }) => [id, signature !== null],
+    );
+
+  test('keeps its voucher when it cannot settle, and while another one settles', async () => {
+    await seen();
+    await seen('b');
+    await deposit('d', 100n);
+    await payments.reserve(depositSale('other', 'b', 100n), 0, null);
+    await refuses(() => payments.move('d', ['settling'], 'settled', { block: 101, endedAt: 1 }));
+    await settleDeposit(ledger.stores, 'other', 101);
+    expect(await signatures()).toEqual([
+      ['d', true],
+      ['other', false],
+    ]);
+  });
+
+  test.each([
+    ['before', 109, 15_000n],
+    ['at', 110, 10_000n],
+    ['after', 111, 10_000n],
+  ] as const)('whose block was noted %s it settles raises the balance by the same rule', async (_, block, balance) => {
+    await seen();
+    await settling('d');
+    await seen('a', { block });
+    await payments.move('d', ['settling'], 'unknown', { block: 110, charged: 5_000n });
+    expect(await payments.move('d', ['unknown'], 'settled', { endedAt: SEEN_AT })).toBe(true);
+    expect((await channels.get(ID))?.state).toMatchObject({ balance, block });
+    expect(await payments.get('d')).toMatchObject({ charged: 100n, channel: { after: { balance } } });
+  });
+
+  test('that settles late leaves the block of a later one', async () => {
+    const blocks = async () =>
+      (await ledger.sql('SELECT deposit_block FROM channels')).map((row) => Object.values(row));
+    await seen();
+    await settling('first');
+    await settled('first', { endedAt: SEEN_AT });
+    // Without a block: none is noted.
+    expect((await blocks()).flat().map(Number)).toEqual([0]);
+    await settling('second', {}, 200n);
+    await settled('second', { block: 1, endedAt: SEEN_AT });
+    await settling('third', {}, 300n);
+    await settled('third', { endedAt: SEEN_AT });
+    expect((await blocks()).flat().map(Number)).toEqual([1]);
+    for (const [id, max, block] of [
+      ['fourth', 400n, 120],
+      ['fifth', 500n, 119],
+    ] as const) {
+      await settling(id, {}, max);
+      await settled(id, { block, endedAt: SEEN_AT });
+    }
+    expect((await blocks()).flat().map(Number)).toEqual([120]);
+  });
+
+  test.each([100n, 800n])('whose voucher is within the %i that were claimed meanwhile charges nothing', async (sum) => {
+    await seen();
+    await deposit('d', 100n);
+    await seen('a', { totalClaimed: sum });
+    await settleDeposit(ledger.stores, 'd', 101);
+    expect(await channels.get(ID)).toMatchObject({ charged: sum, signature: null, unclaimedSince: null });
+  });
+
+  test('counts as use when it ends, or when it was reserved, and never before an earlier use', async () => {
+    const used = async () => (await channels.get(ID))?.usedAt;
+    await seen('a', {}, 50);
+    await settling('1', { reservedAt: 40 });
+    await settled('1', { block: 101, endedAt: 60 });
+    expect(await used()).toBe(60);
+    await settling('2', { reservedAt: 55 }, 200n);
+    await settled('2', { block: 102, endedAt: 59 });
+    expect(await used()).toBe(60);
+    await settling('3', { reservedAt: 59 }, 300n);
+    await settled('3', { block: 103 });
+    expect(await used()).toBe(60);
+    await settling('4', { reservedAt: 70 }, 400n);
+    await settled('4', { block: 104 });
+    expect(await used()).toBe(70);
+  });
 });

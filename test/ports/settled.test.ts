@@ -61,6 +61,22 @@ describePorts('what was earned', (adapter) => {
     });
   });
 
+  test('is what was paid, which may be more than the price, and nothing of a payment that failed', async () => {
+    const { payments, lightning, settled } = ledger.stores;
+    for (const id of ['paid', 'failed']) {
+      await payments.reserve(reservation(id, id, { amount: 500n, price: 400n }), 0, null);
+      await payments.move(id, ['reserved'], 'settling', {});
+    }
+    await payments.move('paid', ['settling'], 'settled', { endedAt: NOON });
+    expect(await payments.get('paid')).toMatchObject({ charged: null });
+    await payments.move('failed', ['settling'], 'failed', { reason: 'reverted', endedAt: NOON });
+    await lightning.claim(grantOf('early', { claimedAt: NOON - 1 }));
+    expect(await settled.settledBetween(NOON, NOON + 1)).toEqual([
+      { rail: 'usdc', contract: plain, count: 1, amount: 500n },
+      { rail: 'lightning', contract: null, count: 0, amount: 0n },
+    ]);
+  });
+
   test('is empty without payments', async () => {
     expect(await ledger.stores.settled.settledBetween(0, NOON)).toEqual([
       { rail: 'lightning', contract: null, count: 0, amount: 0n },
