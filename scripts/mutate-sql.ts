@@ -34,7 +34,7 @@ interface Equivalent {
   readonly reason: string;
 }
 
-/** A change of a fragment of the source, in every text that has the fragment: it is killed when a test kills it in any of them. */
+/** A change of a fragment of the source, in every text that has it, of any file: the fragment is of the first one. */
 interface Planned extends Pick<SqlMutant, 'where' | 'replacement'> {
   readonly file: string;
   readonly changes: Change[];
@@ -108,20 +108,20 @@ async function plan(files: readonly string[]): Promise<Planned[]> {
     }
   };
   const all = new Map<string, Planned>();
-  for (const { file, whole, part } of found.filter((one) => files.includes(one.file)))
+  for (const { file, whole, part } of found)
     for (const { where, replacement, text } of sqlMutants(part)) {
+      // The code around a change tells the fragment.
+      const key = `${where} ${replacement}`;
+      const known = all.get(key);
+      if (known?.changes.some((one) => one.part === part)) continue;
       const changed = whole.replace(part, () => text);
       // What SQLite says in the same words, as that it holds the lease, is tested over PostgreSQL.
       if (rendered(changed) === rendered(whole) || !isSql(changed)) continue;
-      // The code around a change tells the fragment. Where it stands twice in one text, there are two.
-      let key = `${file} ${where} ${replacement}`;
-      while (all.get(key)?.changes.some((one) => one.part === part)) key += ' again';
-      const known = all.get(key);
       if (known) known.changes.push({ part, text });
       else all.set(key, { file, where, replacement, changes: [{ part, text }] });
     }
   db.close();
-  return [...all.values()];
+  return [...all.values()].filter(({ file }) => files.includes(file));
 }
 
 interface Part {
