@@ -30,14 +30,17 @@ describePorts('the counters of the facilitator’s days', (adapter) => {
 
   test('count as known who had three of the thirty days before, and two clients: when the day begins', async () => {
     await claimOn('known', EARLIER);
+    await claimOn('since the first of them', ['2026-02-01', ...EARLIER.slice(1)]);
+    await claimOn('two clients on one day', EARLIER, ['x']);
+    await claimFor('by another', 'two clients on one day', { day: EARLIER[0] ?? '' }, 'y');
     await claimOn('one client', EARLIER, ['x']);
     await claimOn('long ago', ['2026-01-29', '2026-01-30', '2026-01-31']);
     await claimOn('later', ['2026-03-04', '2026-03-05', '2026-03-06']);
     await claimOn('today too', [...EARLIER.slice(1), TODAY]);
-    expect(await dayRow()).toEqual([1, 1]);
+    expect(await dayRow()).toEqual([1, 3]);
     await forgetKnown();
     expect(await claimFor('another', 'another')).toBe('claimed');
-    expect(await dayRow()).toEqual([2, 1]);
+    expect(await dayRow()).toEqual([2, 3]);
   });
 
   test('count the known payees of a day without their number at a claim that is refused too', async () => {
