@@ -104,6 +104,8 @@ describePorts('the books', (adapter) => {
     for (const [id, at] of Object.entries({ early: 9, b: 10, a: 10, c: 11, late: 20 })) await settle(id, at);
     await settle('foreign', 12, { network: 'eip155:1' });
     await payments.reserve(reservation('open', 'open'), 0, null);
+    await payments.reserve(reservation('failed', 'failed'), 0, null);
+    await payments.move('failed', ['reserved'], 'failed', { reason: 'reverted', endedAt: 12 });
     await seen();
     await pay('voucher', 100n);
     await ledger.sql("UPDATE usdc_payments SET ended_at = 13 WHERE id = 'voucher'");
