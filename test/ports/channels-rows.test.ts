@@ -149,11 +149,13 @@ describePorts('the rows of channels', (adapter) => {
       ['x', 11, {}],
       ['late', 20, {}],
       ['elsewhere', 12, { network: ELSEWHERE }],
-      ['settle', 12, { kind: 'settle' }],
     ] as const) {
       await channels.begin(operation(id, more));
       await channels.end(id, done(endedAt, hash32(id)));
     }
+    await seen();
+    expect(await channels.begin(refundOf('refund', 'a'), { charged: 0n })).toBe(true);
+    await channels.end('refund', done(12));
     expect((await channels.listDoneClaims(NETWORK, 10, 20)).map(({ id }) => id)).toEqual(['z', 'x', 'y']);
   });
 
