@@ -83,7 +83,12 @@ describePorts('the rows of payments', (adapter) => {
     const { id: channelId } = channelTerms('b');
     const { bootId, reservedAt, protocol } = more;
     expect(await store.get('2')).toMatchObject({
-      ...{ bootId, reservedAt, protocol, transaction: null, block: null, endedAt: null },
+      bootId,
+      reservedAt,
+      protocol,
+      transaction: null,
+      block: null,
+      endedAt: null,
       channel: { channelId, max: 300n, after: null },
     });
     await store.move('2', ['reserved'], 'settling', {});
