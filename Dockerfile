@@ -4,6 +4,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY src ./src
+COPY cli ./cli
 COPY scripts ./scripts
 RUN npm run build && npm prune --omit=dev --include=prod
 
@@ -18,6 +19,7 @@ COPY src ./src
 # The operator's tools: npm run ledger, npm run backup.
 COPY scripts/ledger.ts scripts/backup.ts ./scripts/
 COPY scripts/lib ./scripts/lib
+COPY cli ./cli
 RUN mkdir /data && chown node:node /data
 USER node
 VOLUME /data

@@ -1,4 +1,4 @@
-import { payCommand } from './lib/pay/pay-command.ts';
+import { payCommand } from '../cli/pay/pay-command.ts';
 
 // Files of payments and channels hold signatures.
 process.umask(0o077);

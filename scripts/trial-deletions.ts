@@ -26,7 +26,7 @@ Exit code: 0 each trial passed, 1 one failed, 2 wrong usage.`;
 const ROOT = resolve(import.meta.dirname, '..');
 /** The tests that are run: of payments and their composition, of what the service answers, and each rail's promises. */
 const TESTS = ['test/unit/payment', 'test/unit/wiring', 'test/http', 'test/ports/rail'];
-const COMPILED = ['src', 'dev', 'scripts', ...TESTS];
+const COMPILED = ['src', 'cli', 'dev', 'scripts', ...TESTS];
 /** They measure or record every part, as the other tests do. */
 const NOT_COMPILED = ['scripts/bench', 'scripts/clients*', 'scripts/lib/schemas', 'scripts/schemas.ts'];
 const TSC = ['node_modules/typescript-7/bin/tsc', '--noEmit', '--checkers', '2', '-p', 'tsconfig.trial.json'];

@@ -1,7 +1,7 @@
+import { formatSats } from '../../cli/lightning/sats.ts';
+import { receiptReference } from '../../cli/pay/payment-challenge.ts';
+import { printable } from '../../cli/pay/printable.ts';
 import { formatUnits } from '../../src/lib/units.ts';
-import { formatSats } from '../lib/lightning/sats.ts';
-import { receiptReference } from '../lib/pay/payment-challenge.ts';
-import { printable } from '../lib/pay/printable.ts';
 import { type Answer, type Client, type Errand, SURFACES, type Surface } from './client.ts';
 import type { Shop, Spent } from './shop.ts';
 

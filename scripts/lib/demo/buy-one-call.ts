@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentRequirements } from '@x402/core/types';
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
 import type { Hex } from 'viem';
+import { challengeErrorOf } from '../../../cli/pay/challenge.ts';
+import { readOffer } from '../../../cli/pay/offer.ts';
+import { createStockClient } from '../../../cli/pay/stock-client.ts';
+import { formatUsdc } from '../../../cli/pay/usdc.ts';
 import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { balanceOf, transfersIn } from '../../../dev/tokens.ts';
-import { challengeErrorOf } from '../pay/challenge.ts';
-import { readOffer } from '../pay/offer.ts';
-import { createStockClient } from '../pay/stock-client.ts';
-import { formatUsdc } from '../pay/usdc.ts';
 import { type Exchange, recordFetch } from './record-fetch.ts';
 
 interface Purchase {

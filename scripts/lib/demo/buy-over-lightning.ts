@@ -1,10 +1,10 @@
+import { checkLightningOffer, checkPaidPreimage } from '../../../cli/lightning/lightning-checks.ts';
+import { type LightningOffer, readLightningOffer, statedPrice } from '../../../cli/lightning/lightning-offer.ts';
+import { proofHeader } from '../../../cli/lightning/lightning-proof-file.ts';
+import { formatSats } from '../../../cli/lightning/sats.ts';
+import { boundUrl } from '../../../cli/pay/bound-url.ts';
+import { readChallenge } from '../../../cli/pay/challenge.ts';
 import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
-import { checkLightningOffer, checkPaidPreimage } from '../lightning/lightning-checks.ts';
-import { type LightningOffer, readLightningOffer, statedPrice } from '../lightning/lightning-offer.ts';
-import { proofHeader } from '../lightning/lightning-proof-file.ts';
-import { formatSats } from '../lightning/sats.ts';
-import { boundUrl } from '../pay/bound-url.ts';
-import { readChallenge } from '../pay/challenge.ts';
 
 interface Purchase {
   readonly lightning: EmbeddedLightning;

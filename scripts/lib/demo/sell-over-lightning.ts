@@ -1,6 +1,6 @@
+import { formatSats } from '../../../cli/lightning/sats.ts';
 import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { bindHttp } from '../../../src/payment/lightning/binding.ts';
-import { formatSats } from '../lightning/sats.ts';
 
 interface Sale {
   readonly lightning: EmbeddedLightning;

@@ -1,4 +1,4 @@
-import { payCommand } from '../../../scripts/lib/pay/pay-command.ts';
+import { payCommand } from '../../../cli/pay/pay-command.ts';
 import type { Run } from './operator-command.ts';
 
 /**

@@ -7,7 +7,7 @@ import type { Product } from '../../../scripts/lib/build/build.ts';
  */
 export const PROGRAMS = {
   folder: 'test/dist',
-  sources: ['src/**/*.{ts,json}', 'scripts/**/*.ts', 'test/support/**/*.ts', 'package-lock.json'],
+  sources: ['src/**/*.{ts,json}', 'cli/**/*.ts', 'scripts/**/*.ts', 'test/support/**/*.ts', 'package-lock.json'],
   programs: {
     pay: 'scripts/pay.ts',
     ledger: 'scripts/ledger.ts',

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { checkInvoiceOffer } from '../../../cli/lightning/invoice-checks.ts';
+import { type InvoiceOffer, readL402Offer, readMppInvoice } from '../../../cli/lightning/invoice-offer.ts';
+import { readAuthChallenges } from '../../../cli/pay/auth-challenges.ts';
+import { readPaymentChallenges } from '../../../cli/pay/payment-challenge.ts';
 import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
-import { checkInvoiceOffer } from '../../../scripts/lib/lightning/invoice-checks.ts';
-import { type InvoiceOffer, readL402Offer, readMppInvoice } from '../../../scripts/lib/lightning/invoice-offer.ts';
-import { readAuthChallenges } from '../../../scripts/lib/pay/auth-challenges.ts';
-import { readPaymentChallenges } from '../../../scripts/lib/pay/payment-challenge.ts';
 import { writeMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
 import { SCHEME_KEY } from '../../support/lightning/invoice.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { checkLightningOffer, checkPaidPreimage } from '../../../cli/lightning/lightning-checks.ts';
 import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
-import { checkLightningOffer, checkPaidPreimage } from '../../../scripts/lib/lightning/lightning-checks.ts';
 import { MAINNET, TESTNET } from '../../../src/payment/lightning/terms.ts';
 import { SCHEME_KEY, SCHEME_PAYEE, SCHEME_REQUEST_HASH } from '../../support/lightning/invoice.ts';
 

@@ -1,9 +1,9 @@
 import { NWCClient, NWCWalletService, NWCWalletServiceKeyPair } from '@getalby/sdk/nwc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { NotPaid } from '../../../cli/lightning/lightning-not-paid.ts';
+import type { LightningPayer } from '../../../cli/lightning/lightning-payer.ts';
+import { payerFrom } from '../../../cli/lightning/payer-from-env.ts';
 import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../dev/lightning/lnd-rest.ts';
-import { NotPaid } from '../../../scripts/lib/lightning/lightning-not-paid.ts';
-import type { LightningPayer } from '../../../scripts/lib/lightning/lightning-payer.ts';
-import { payerFrom } from '../../../scripts/lib/lightning/payer-from-env.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
 import { type NostrRelay, startNostrRelay } from '../../support/lightning/nostr-relay.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { readProof, saveProof } from '../../../scripts/lib/lightning/lightning-proof-file.ts';
+import { readProof, saveProof } from '../../../cli/lightning/lightning-proof-file.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -1,8 +1,8 @@
 import { encodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { describe, expect, test } from 'vitest';
-import { listedPriceOf } from '../../../scripts/lib/pay/listed-price.ts';
-import { readOffer } from '../../../scripts/lib/pay/offer.ts';
+import { listedPriceOf } from '../../../cli/pay/listed-price.ts';
+import { readOffer } from '../../../cli/pay/offer.ts';
 
 const requirement: PaymentRequirements = {
   scheme: 'exact',

@@ -5,10 +5,10 @@ import { BatchSettlementEvmScheme, computeChannelId } from '@x402/evm/batch-sett
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { readChannelOffer } from '../../../cli/pay/offer.ts';
+import { payByChannel } from '../../../cli/pay/pay-by-channel.ts';
+import { refundChannel } from '../../../cli/pay/refund-channel.ts';
 import { createAccount } from '../../../dev/network.ts';
-import { readChannelOffer } from '../../../scripts/lib/pay/offer.ts';
-import { payByChannel } from '../../../scripts/lib/pay/pay-by-channel.ts';
-import { refundChannel } from '../../../scripts/lib/pay/refund-channel.ts';
 import { type Answered, startStandIn } from '../../support/upstream/http-stand-in.ts';
 
 // What a seller that answers with a 402 of its own making can do to a buyer's channels.

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readOrder, UsageError } from '../../../scripts/lib/pay/pay-options.ts';
+import { readOrder, UsageError } from '../../../cli/pay/pay-options.ts';
 
 const URL_A = 'https://seller.example/a';
 const order = (words: string[], values: Record<string, string> = {}, env: Record<string, string> = {}) =>

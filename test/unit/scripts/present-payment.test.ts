@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { CutOff, presentPayment } from '../../../scripts/lib/pay/present-payment.ts';
+import { CutOff, presentPayment } from '../../../cli/pay/present-payment.ts';
 import { type Answered, startStandIn } from '../../support/upstream/http-stand-in.ts';
 
 const opened: Awaited<ReturnType<typeof startStandIn>>[] = [];

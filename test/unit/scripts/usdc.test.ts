@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { waitSeconds } from '../../../scripts/lib/pay/present-payment.ts';
-import { printable } from '../../../scripts/lib/pay/printable.ts';
-import { refusalOf } from '../../../scripts/lib/pay/spending.ts';
-import { formatUsdc, parseUsdc } from '../../../scripts/lib/pay/usdc.ts';
+import { waitSeconds } from '../../../cli/pay/present-payment.ts';
+import { printable } from '../../../cli/pay/printable.ts';
+import { refusalOf } from '../../../cli/pay/spending.ts';
+import { formatUsdc, parseUsdc } from '../../../cli/pay/usdc.ts';
 
 test.each([
   ['0.01', 10_000n],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { followReference } from '../../../src/lib/untrusted.ts';
+import { followReference } from '../../src/lib/untrusted.ts';
 import { fitsPath } from './path-template.ts';
 import { parseUsd } from './usdc.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { bindHttp } from '../../../src/payment/lightning/binding.ts';
-import type { Invoice } from '../../../src/payment/lightning/bolt11.ts';
-import { checkExtra, checkInvoicesPresent, readInvoice, readTerms } from '../../../src/payment/lightning/proof.ts';
+import { bindHttp } from '../../src/payment/lightning/binding.ts';
+import type { Invoice } from '../../src/payment/lightning/bolt11.ts';
+import { checkExtra, checkInvoicesPresent, readInvoice, readTerms } from '../../src/payment/lightning/proof.ts';
 import { printable } from '../pay/printable.ts';
 import { formatSats } from './sats.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jsonOrUndefined } from '../../../src/lib/untrusted.ts';
+import { jsonOrUndefined } from '../../src/lib/untrusted.ts';
 import type { AuthChallenge } from './auth-challenges.ts';
 
 /** A challenge of MPP's `Payment` scheme. The credential repeats `echo` unchanged. */

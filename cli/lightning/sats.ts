@@ -1,4 +1,4 @@
-import { formatUnits } from '../../../src/lib/units.ts';
+import { formatUnits } from '../../src/lib/units.ts';
 
 /** A satoshi is a thousand millisatoshis. */
 const DECIMALS = 3;

@@ -1,4 +1,4 @@
-import type { Invoice } from '../../../src/payment/lightning/bolt11.ts';
+import type { Invoice } from '../../src/payment/lightning/bolt11.ts';
 import { boundUrl } from '../pay/bound-url.ts';
 import { checkInvoiceOffer } from './invoice-checks.ts';
 import type { InvoiceOffer } from './invoice-offer.ts';

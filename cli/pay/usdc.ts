@@ -1,4 +1,4 @@
-import { formatUnits } from '../../../src/lib/units.ts';
+import { formatUnits } from '../../src/lib/units.ts';
 
 /** USDC's ERC-20 interface has 6 decimals. */
 const DECIMALS = 6;

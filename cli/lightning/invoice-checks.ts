@@ -1,5 +1,5 @@
-import { decodeInvoice, type Invoice } from '../../../src/payment/lightning/bolt11.ts';
-import { readMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
+import { decodeInvoice, type Invoice } from '../../src/payment/lightning/bolt11.ts';
+import { readMacaroon } from '../../src/payment/protocols/l402/l402.ts';
 import type { InvoiceOffer } from './invoice-offer.ts';
 import { formatSats } from './sats.ts';
 

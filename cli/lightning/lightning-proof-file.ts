@@ -2,8 +2,8 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { writeJsonAtomically } from '../../scripts/lib/write-json.ts';
 import { paymentCredential } from '../pay/payment-challenge.ts';
-import { writeJsonAtomically } from '../write-json.ts';
 
 const common = {
   url: z.url({ protocol: /^https?$/ }),

@@ -1,4 +1,4 @@
-import { WOULD_BE_REFUSED } from '../../../src/payment/protocol.ts';
+import { WOULD_BE_REFUSED } from '../../src/payment/protocol.ts';
 
 /** The longest body that is parsed, in characters. */
 const MAX_BODY = 4096;
