@@ -130,9 +130,10 @@ export interface Payment {
   readonly expiresAt: number | null;
   /**
    * `counted`: before its signature; `signed`: it waits for its answer; `arrived`: the answer is here and was not
-   * delivered yet; `answered`; `returned`: expired and unused, so no budget counts it; `dropped`: given up by a person.
+   * delivered yet; `answered`; `returned`: expired and unused, so no budget counts it; `refused`: a voucher that took nothing
+   * by the seller's word, which the channel's next one covers; `dropped`: given up by a person.
    */
-  readonly state: 'counted' | 'signed' | 'arrived' | 'answered' | 'returned' | 'dropped';
+  readonly state: 'counted' | 'signed' | 'arrived' | 'answered' | 'returned' | 'refused' | 'dropped';
   /** The transaction, transfer id or payment hash that the receipt names; null without one. */
   readonly transaction: string | null;
   readonly answeredAt: number | null;

@@ -1,6 +1,6 @@
-import { formatSats } from '../../cli/lightning/sats.ts';
-import { receiptReference } from '../../cli/pay/payment-challenge.ts';
-import { printable } from '../../cli/pay/printable.ts';
+import { receiptReference } from '../../cli/challenges.ts';
+import { formatSats } from '../../cli/money.ts';
+import { printable } from '../../cli/printable.ts';
 import { formatUnits } from '../../src/lib/units.ts';
 import { type Answer, type Client, type Errand, SURFACES, type Surface } from './client.ts';
 import type { Shop, Spent } from './shop.ts';

@@ -3,7 +3,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type { PaymentRequired } from '@x402/core/types';
-import { createStockClient } from '../../cli/pay/stock-client.ts';
+import { createStockClient } from '../lib/stock-client.ts';
 import { type Answer, type Client, type Errand, termsOf } from './client.ts';
 
 /** The tool of the route, and where x402 has a payment and a receipt in a tool call. */

@@ -1,4 +1,3 @@
-import { untilChannelsOffered } from '../../cli/pay/channels-offered.ts';
 import { freePort } from '../../dev/child.ts';
 import type { EmbeddedLightning } from '../../dev/lightning/lightning.ts';
 import { type Account, createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
@@ -6,6 +5,7 @@ import { startEmbeddedService } from '../../dev/serve.ts';
 import { balanceOf } from '../../dev/tokens.ts';
 import { decodeInvoice } from '../../src/payment/lightning/bolt11.ts';
 import { startGatewayStandIn } from '../../test/support/usdc/gateway-stand-in.ts';
+import { untilChannelsOffered } from '../lib/channels-offered.ts';
 
 /** The service as the demonstration starts it, with every way to pay, and wallets for one client after the other. */
 export interface Shop {

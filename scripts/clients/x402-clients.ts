@@ -3,8 +3,8 @@ import { wrapAxiosWithPayment } from '@x402/axios';
 import { InMemoryClientChannelStorage } from '@x402/evm/batch-settlement/client';
 import { wrapFetchWithPayment } from '@x402/fetch';
 import axios from 'axios';
-import { createChannelClient } from '../../cli/pay/channel-client.ts';
-import { createStockClient } from '../../cli/pay/stock-client.ts';
+import { createChannelClient } from '../../cli/ways/channel.ts';
+import { createStockClient } from '../lib/stock-client.ts';
 import { answerOf, type Client, termsOf } from './client.ts';
 
 const MAX_DEPOSIT = 1_000_000n;

@@ -99,7 +99,7 @@ test('the service refuses a folder that is not its own to close', async () => {
 });
 
 // Their files hold signatures, too.
-test.each(['server.ts', 'scripts/demo.ts', 'scripts/pay.ts'])('%s makes its files for its user alone', (program) => {
+test.each(['server.ts', 'scripts/demo.ts', 'cli/percall.ts'])('%s makes its files for its user alone', (program) => {
   const text = readFileSync(join(ROOT, program === 'server.ts' ? 'src/server.ts' : program), 'utf8');
   expect(text).toMatch(/^ *process\.umask\(0o077\);$/m);
 });

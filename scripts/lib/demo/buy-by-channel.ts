@@ -2,13 +2,13 @@ import type { PaymentRequirements, SettleResponse } from '@x402/core/types';
 import { InMemoryClientChannelStorage } from '@x402/evm/batch-settlement/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
 import type { Hex } from 'viem';
-import { challengeErrorOf } from '../../../cli/pay/challenge.ts';
-import { createChannelClient } from '../../../cli/pay/channel-client.ts';
-import { untilChannelsOffered } from '../../../cli/pay/channels-offered.ts';
-import { formatUsdc } from '../../../cli/pay/usdc.ts';
+import { challengeErrorOf } from '../../../cli/challenges.ts';
+import { formatUsdc } from '../../../cli/money.ts';
+import { createChannelClient } from '../../../cli/ways/channel.ts';
 import type { Account, EmbeddedNetwork } from '../../../dev/network.ts';
 import { balanceOf } from '../../../dev/tokens.ts';
 import { formatUnits } from '../../../src/lib/units.ts';
+import { untilChannelsOffered } from '../channels-offered.ts';
 import { claimsOf, type MinedGas, minedGas } from './channel-gas.ts';
 
 interface Purchase {

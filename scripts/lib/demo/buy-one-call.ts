@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { PaymentRequirements } from '@x402/core/types';
 import { decodePaymentResponseHeader, wrapFetchWithPayment } from '@x402/fetch';
 import type { Hex } from 'viem';
-import { challengeErrorOf } from '../../../cli/pay/challenge.ts';
-import { readOffer } from '../../../cli/pay/offer.ts';
-import { createStockClient } from '../../../cli/pay/stock-client.ts';
-import { formatUsdc } from '../../../cli/pay/usdc.ts';
+import { challengeErrorOf } from '../../../cli/challenges.ts';
+import { formatUsdc } from '../../../cli/money.ts';
+import { plainTransfers } from '../../../cli/ways/exact.ts';
 import type { EmbeddedNetwork } from '../../../dev/network.ts';
 import { balanceOf, transfersIn } from '../../../dev/tokens.ts';
+import { createStockClient } from '../stock-client.ts';
 import { type Exchange, recordFetch } from './record-fetch.ts';
 
 interface Purchase {
@@ -93,7 +93,9 @@ async function present(network: EmbeddedNetwork, url: string, signal: AbortSigna
   expect(first?.status === 402, `the unpaid call answered ${first?.status} instead of 402`);
   const header = first?.responseHeaders.get('payment-required') ?? null;
   if (header === null) throw new Error('the 402 has no PAYMENT-REQUIRED header');
-  return { exchanges, answer, requirement: readOffer(header).requirement };
+  const [entry] = plainTransfers(header);
+  if (!entry) throw new Error('nothing on offer is a plain USDC transfer');
+  return { exchanges, answer, requirement: entry.requirement };
 }
 
 function printExchange(say: (line: string) => void, exchanges: readonly Exchange[], asked: PaymentRequirements): void {

@@ -1,9 +1,13 @@
-import { checkLightningOffer, checkPaidPreimage } from '../../../cli/lightning/lightning-checks.ts';
-import { type LightningOffer, readLightningOffer, statedPrice } from '../../../cli/lightning/lightning-offer.ts';
-import { proofHeader } from '../../../cli/lightning/lightning-proof-file.ts';
-import { formatSats } from '../../../cli/lightning/sats.ts';
-import { boundUrl } from '../../../cli/pay/bound-url.ts';
-import { readChallenge } from '../../../cli/pay/challenge.ts';
+import { boundUrl, readChallenge } from '../../../cli/challenges.ts';
+import { formatSats } from '../../../cli/money.ts';
+import { proofHeader } from '../../../cli/ways/l402.ts';
+import {
+  checkLightningOffer,
+  checkPaidPreimage,
+  type LightningOffer,
+  readLightningOffer,
+  statedPrice,
+} from '../../../cli/ways/lightning.ts';
 import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 
 interface Purchase {
@@ -44,8 +48,8 @@ export async function buyOverLightning(purchase: Purchase): Promise<void> {
   say(`      ${hash}`);
 
   const { entry: accepted, resource } = offer;
-  const proof = { url: boundUrl(url), paymentHash: hash, invoice, preimage };
-  const headers = proofHeader({ ...proof, protocol: 'x402', resource, accepted });
+  const _proof = { url: boundUrl(url), paymentHash: hash, invoice, preimage };
+  const headers = proofHeader({ protocol: 'x402', resource, accepted }, preimage);
   say('  → the same GET with PAYMENT-SIGNATURE: the unchanged offer, and the preimage (not shown here)');
   const answer = await fetch(url, { headers, signal: stopping });
   const body = await answer.text();

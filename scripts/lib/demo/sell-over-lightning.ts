@@ -1,4 +1,4 @@
-import { formatSats } from '../../../cli/lightning/sats.ts';
+import { formatSats } from '../../../cli/money.ts';
 import type { EmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { bindHttp } from '../../../src/payment/lightning/binding.ts';
 

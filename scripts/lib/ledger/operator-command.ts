@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { printable } from '../../../cli/pay/printable.ts';
+import { printable } from '../../../cli/printable.ts';
 
 /** The arguments do not match the usage: exit code 2. */
 export class UsageError extends Error {}

@@ -131,7 +131,7 @@ describe('npm run pay buys from the whole service', () => {
   /** Buys with a standard output that nobody reads any more. */
   async function payForNoReader(surface: string) {
     const { args, env } = commandLine(surface, []);
-    const buyer = spawn(process.execPath, [programFile('pay'), ...args], {
+    const buyer = spawn(process.execPath, [programFile('percall'), 'pay', ...args], {
       cwd: folder,
       env: { ...CHILD_ENV, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

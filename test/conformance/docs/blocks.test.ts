@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { formatUsdc } from '../../../cli/pay/usdc.ts';
+import { formatUsdc } from '../../../cli/money.ts';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { type Block, fencedBlocks } from '../../support/documents.ts';

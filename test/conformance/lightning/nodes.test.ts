@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Bolt11Invoice, Option_u64Z_Some, Result_Bolt11InvoiceParseOrSemanticErrorZ_OK } from 'lightningdevkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { checkLightningOffer } from '../../../cli/ways/lightning.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
-import { checkLightningOffer } from '../../../cli/lightning/lightning-checks.ts';
 import { bindHttp } from '../../../src/payment/lightning/binding.ts';
 import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { checkProof } from '../../../src/payment/lightning/proof.ts';

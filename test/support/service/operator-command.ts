@@ -17,7 +17,9 @@ export function runCommand(
 ): Promise<Run> {
   const given = { ...CHILD_ENV, ...env };
   return new Promise((resolve) => {
-    execFile(process.execPath, [programFile(command), ...args], { cwd, env: given }, (error, stdout, stderr) => {
+    // The buyer's command is the first word of percall.
+    const words = command === 'pay' ? [programFile('percall'), command, ...args] : [programFile(command), ...args];
+    execFile(process.execPath, words, { cwd, env: given }, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
     });
   });

@@ -1,4 +1,5 @@
-import { payCommand } from '../../../cli/pay/pay-command.ts';
+import { join } from 'node:path';
+import { payCommand } from '../../../cli/pay-command.ts';
 import type { Run } from './operator-command.ts';
 
 /**
@@ -11,7 +12,8 @@ export async function payHere(
 ): Promise<Run> {
   const [answer, words]: [Buffer[], string[]] = [[], []];
   const code = await payCommand(args, {
-    env,
+    // Each folder has its own record, unless the test names one.
+    env: { PERCALL_DIR: join(folder, '.percall'), ...env },
     folder,
     say: (line) => void words.push(`${line}\n`),
     deliver: async (body) => void answer.push(body),

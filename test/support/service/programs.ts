@@ -9,7 +9,7 @@ export const PROGRAMS = {
   folder: 'test/dist',
   sources: ['src/**/*.{ts,json}', 'cli/**/*.ts', 'scripts/**/*.ts', 'test/support/**/*.ts', 'package-lock.json'],
   programs: {
-    pay: 'scripts/pay.ts',
+    percall: 'cli/percall.ts',
     ledger: 'scripts/ledger.ts',
     backup: 'scripts/backup.ts',
     'service-shop': 'test/support/rails/service-shop.ts',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isAskedResource } from '../../../cli/pay/asked-resource.ts';
+import { isAskedResource } from '../../../cli/challenges.ts';
 
 const asked = new URL('https://api.example.com/v1/paid/chain/wallet?address=0x1&x=%2f#part');
 

@@ -1,6 +1,6 @@
 import { Challenge } from 'mppx';
 import { describe, expect, test } from 'vitest';
-import { readAuthChallenges } from '../../../cli/pay/auth-challenges.ts';
+import { readAuthChallenges } from '../../../cli/challenges.ts';
 import { cpuTimeMs } from '../../support/cpu-time.ts';
 
 const read = (header: string) =>

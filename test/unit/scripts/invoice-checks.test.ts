@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { checkInvoiceOffer } from '../../../cli/lightning/invoice-checks.ts';
-import { type InvoiceOffer, readL402Offer, readMppInvoice } from '../../../cli/lightning/invoice-offer.ts';
-import { readAuthChallenges } from '../../../cli/pay/auth-challenges.ts';
-import { readPaymentChallenges } from '../../../cli/pay/payment-challenge.ts';
+import { readAuthChallenges, readPaymentChallenges } from '../../../cli/challenges.ts';
+import { checkInvoiceOffer, type InvoiceOffer, readL402Offer, readMppInvoice } from '../../../cli/ways/l402.ts';
 import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
 import { writeMacaroon } from '../../../src/payment/protocols/l402/l402.ts';
 import { SCHEME_KEY } from '../../support/lightning/invoice.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { checkLightningOffer, checkPaidPreimage } from '../../../cli/lightning/lightning-checks.ts';
+import { checkLightningOffer, checkPaidPreimage } from '../../../cli/ways/lightning.ts';
 import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
 import { MAINNET, TESTNET } from '../../../src/payment/lightning/terms.ts';
 import { SCHEME_KEY, SCHEME_PAYEE, SCHEME_REQUEST_HASH } from '../../support/lightning/invoice.ts';

@@ -1,8 +1,8 @@
 import { NWCClient, NWCWalletService, NWCWalletServiceKeyPair } from '@getalby/sdk/nwc';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { NotPaid } from '../../../cli/lightning/lightning-not-paid.ts';
-import type { LightningPayer } from '../../../cli/lightning/lightning-payer.ts';
-import { payerFrom } from '../../../cli/lightning/payer-from-env.ts';
+import { payerFrom } from '../../../cli/keys.ts';
+import type { LightningPayer } from '../../../cli/payers/payer.ts';
+import { NotPaid } from '../../../cli/payers/payer.ts';
 import { type JsonAnswer, type JsonRequest, startJsonServer } from '../../../dev/lightning/lnd-rest.ts';
 import { type LndRouter, startLndRouter } from '../../support/lightning/lnd-router.ts';
 import { type NostrRelay, startNostrRelay } from '../../support/lightning/nostr-relay.ts';
@@ -192,10 +192,13 @@ describe('a wallet over Nostr', () => {
   let relay: NostrRelay;
   let wallet: NWCWalletService;
   let connection: string;
+  /** More members of an answer about a payment. */
+  let found: object = {};
   let careless = false;
   let refusal: { code: string; message: string } | null = null;
   beforeEach(() => {
     careless = false;
+    found = {};
     refusal = null;
   });
 
@@ -212,7 +215,11 @@ describe('a wallet over Nostr', () => {
         refusal ? { result: undefined, error: refusal } : { result: { preimage, fees_paid: 0 }, error: undefined },
       lookupInvoice: async ({ payment_hash }) => ({
         // A faulty wallet leaves the invoice out. The client cannot use such an answer.
-        result: { invoice: careless ? '' : 'lnbc1', preimage: payment_hash === hash ? preimage : '' } as never,
+        result: {
+          invoice: careless ? '' : 'lnbc1',
+          preimage: payment_hash === hash ? preimage : '',
+          ...found,
+        } as never,
         error: undefined,
       }),
     });
@@ -227,6 +234,12 @@ describe('a wallet over Nostr', () => {
     const nwc = await payer({ NWC_PAYER: connection });
     expect(await nwc.pay('lnbc1', terms)).toBe(preimage);
     expect(await nwc.find('lnbc1', hash)).toBe(preimage);
+    // Without a preimage it may be paying still, unless it says that it has failed.
+    expect(await outcomeOf(nwc.find('lnbc1', 'ef'.repeat(32)))).toEqual([
+      'open',
+      'the wallet knows of no finished payment',
+    ]);
+    found = { state: 'failed' };
     expect(await nwc.find('lnbc1', 'ef'.repeat(32))).toBeNull();
     refusal = { code: 'INSUFFICIENT_BALANCE', message: 'empty' };
     expect(await outcomeOf(nwc.pay('lnbc1', terms))).toEqual(['not paid', 'INSUFFICIENT_BALANCE']);

@@ -1,8 +1,8 @@
 import { encodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { describe, expect, test } from 'vitest';
-import { listedPriceOf } from '../../../cli/pay/listed-price.ts';
-import { readOffer } from '../../../cli/pay/offer.ts';
+import { listedPriceOf as priceOf } from '../../../cli/listing.ts';
+import { plainTransfers } from '../../../cli/ways/exact.ts';
 
 const requirement: PaymentRequirements = {
   scheme: 'exact',
@@ -14,27 +14,29 @@ const requirement: PaymentRequirements = {
   extra: { name: 'USDC', version: '2', assetTransferMethod: 'eip3009' },
 };
 
+const listedPriceOf = (openapi: unknown, path: string, asset: string | null = null) =>
+  priceOf(openapi, { path, method: 'GET', asset });
+
 function header(...accepts: unknown[]): string {
   const challenge = { x402Version: 2, resource: { url: 'http://seller.test/x' }, accepts };
   return encodePaymentRequiredHeader(challenge as PaymentRequired);
 }
 
 describe('the offer that is paid', () => {
-  test('is the plain USDC transfer, at any position, and the challenge is reduced to it', () => {
+  test('is the plain USDC transfer, at any position', () => {
     const gateway = {
       ...requirement,
       amount: '1',
       extra: { name: 'GatewayWalletBatched', version: '1', verifyingContract: requirement.payTo },
     };
-    const offer = readOffer(header(gateway, { ...requirement, scheme: 'upto' }, requirement));
-    expect(offer.amountUnits).toBe(2000n);
-    expect(offer.challenge.accepts).toEqual([requirement]);
+    const found = plainTransfers(header(gateway, { ...requirement, scheme: 'upto' }, requirement));
+    expect(found.map((entry) => entry.requirement)).toEqual([requirement]);
   });
 
   test('may be USDC on a chain that the stock client knows', () => {
     const base = { network: 'eip155:8453', asset: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913' };
-    const offer = readOffer(header({ ...requirement, ...base, extra: { name: 'USD Coin', version: '2' } }));
-    expect(offer.requirement.network).toBe('eip155:8453');
+    const [offer] = plainTransfers(header({ ...requirement, ...base, extra: { name: 'USD Coin', version: '2' } }));
+    expect(offer?.requirement.network).toBe('eip155:8453');
   });
 
   test.each([
@@ -47,12 +49,12 @@ describe('the offer that is paid', () => {
     ['a transfer by standing allowance', { extra: { ...requirement.extra, assetTransferMethod: 'permit2' } }],
     ['no signing domain', { extra: {} }],
   ])('is not %s', (_case, changes) => {
-    expect(() => readOffer(header({ ...requirement, ...changes }))).toThrow('nothing on offer');
+    expect(plainTransfers(header({ ...requirement, ...changes }))).toEqual([]);
   });
 
   test.each(['', 'not base64!', Buffer.from('null').toString('base64'), Buffer.from('[]').toString('base64')])(
     'cannot come from the header "%s"',
-    (value) => expect(() => readOffer(value)).toThrow('no x402 version 2 challenge'),
+    (value) => expect(() => plainTransfers(value)).toThrow('no x402 version 2 challenge'),
   );
 });
 

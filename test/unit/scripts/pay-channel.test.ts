@@ -5,9 +5,9 @@ import { BatchSettlementEvmScheme, computeChannelId } from '@x402/evm/batch-sett
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage';
 import { privateKeyToAccount } from 'viem/accounts';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { readChannelOffer } from '../../../cli/pay/offer.ts';
-import { payByChannel } from '../../../cli/pay/pay-by-channel.ts';
-import { refundChannel } from '../../../cli/pay/refund-channel.ts';
+import { sellerOf } from '../../../cli/seller.ts';
+import { payByChannel, refundChannel } from '../../../cli/ways/channel.ts';
+import { readChannelOffer } from '../../../cli/ways/channel-offer.ts';
 import { createAccount } from '../../../dev/network.ts';
 import { type Answered, startStandIn } from '../../support/upstream/http-stand-in.ts';
 
@@ -93,8 +93,16 @@ const stale = (...entries: [Entry, ...Entry[]]) => ({
 });
 const terms = (rpcUrl: string | null = rpc.url) => ({ privateKey: KEY, directory, maxDeposit: 1_000_000n, rpcUrl });
 /** Pays an offer to the seller. Resolves with the answer, or the command's error. */
-const payOffer = (offered: Entry): Promise<string> =>
-  payByChannel(new URL(seller.url), readChannelOffer(demand(offered))!, terms(), () => {}).then(String, String);
+const payOffer = (offered: Entry, at = terms()): Promise<string> => {
+  const asked = sellerOf({ kind: 'http', method: 'GET', url: new URL(seller.url), body: null });
+  // Nothing is counted here: test/unit/scripts/wallet.test.ts does that.
+  const book = { kept: null, count: () => {}, keep: () => {} };
+  const presenting = { say: () => {}, delay: async () => {}, book };
+  return payByChannel(asked, readChannelOffer(demand(offered))!, at, presenting).then(
+    ({ reply }) => reply.body.toString(),
+    String,
+  );
+};
 
 /** The same to a seller that answers every payment with a 402 of this entry. */
 async function pay(offered: Entry, answered: Entry): Promise<string> {
@@ -340,8 +348,7 @@ test('a buyer who cannot read the chain gets on by the receipt of a stale vouche
     ...sold(payment),
     ...(signed.length === 1 && withReceipt(entry, payment)),
   }));
-  const pay = () =>
-    payByChannel(new URL(seller.url), readChannelOffer(demand(entry))!, terms(null), () => {}).then(String, String);
+  const pay = () => payOffer(entry, terms(null));
   expect(await pay()).toContain('by its receipt 0.01 USDC is charged');
   expect(await storage().get(id)).toMatchObject({ chargedCumulativeAmount: '260000' });
   expect(await pay()).toBe('{"answer":42}');

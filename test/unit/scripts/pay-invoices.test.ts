@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Credential } from 'mppx';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openBuyer, settingsFrom } from '../../../cli/buyer.ts';
 import { type LoopbackServer, startJsonServer } from '../../../dev/lightning/lnd-rest.ts';
 import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
 import { SCHEME_KEY } from '../../support/lightning/invoice.ts';
@@ -58,6 +59,16 @@ function mpp(request: object = {}, details: object = {}): string {
   return `Payment id="a", realm="r", method="lightning", intent="charge", request="${encoded}"`;
 }
 
+/** The payments that wait for their answers. */
+function open() {
+  const buyer = openBuyer({ ...settingsFrom({}), dataDir: join(folder, '.percall') });
+  try {
+    return buyer.open();
+  } finally {
+    buyer.close();
+  }
+}
+
 async function pay(flags: string[] = [], env: Record<string, string> = {}, path = '/thing') {
   const output = await payHere([`${seller.origin}${path}`, ...flags], {
     env: { PAYER_URL: payer.url, ...env },
@@ -75,7 +86,7 @@ describe('npm run pay buys from a seller', () => {
     expect(stderr).toMatch(/asked: +10 sat on mainnet to [0-9a-f]{66}, over L402/);
     const [presented] = seller.presented;
     expect(presented?.authorization).toBe(`L402 b3BhcXVl:${preimage.toString('hex')}`);
-    expect([paid.length, readdirSync(folder)]).toEqual([1, []]);
+    expect([paid.length, open()]).toEqual([1, []]);
   });
 
   test('that speaks MPP alone, with its challenge unchanged', async () => {
@@ -154,13 +165,13 @@ describe('npm run pay pays nothing', () => {
     seller.ask = () => ({ 'www-authenticate': header() });
     const { code, stdout, stderr } = await pay(flags);
     expect({ code, stdout, paid, presented: seller.presented }, stderr).toEqual({
-      code: 1,
+      code: 3,
       stdout: '',
       paid: [],
       presented: [],
     });
     expect(stderr).toContain(reason);
-    expect(readdirSync(folder)).toEqual([]);
+    expect(open()).toEqual([]);
   });
 
   test.each([401, 403, 200])('for an invoice on an answer %s', async (status) => {
@@ -184,29 +195,23 @@ describe('npm run pay pays once for one call', () => {
       body: '{"detail":"not that one"}',
     });
     const failed = await pay();
-    expect({ code: failed.code, paid: paid.length }).toEqual({ code: 1, paid: 1 });
+    expect({ code: failed.code, paid: paid.length }).toEqual({ code: 4, paid: 1 });
     expect(failed.stderr).toContain('it is paid');
-    const [name = ''] = readdirSync(folder);
-    expect(JSON.parse(readFileSync(join(folder, name), 'utf8'))).toMatchObject({ preimage: preimage.toString('hex') });
+    expect(open()).toMatchObject([{ state: 'signed', reference: sha256(preimage).toString('hex') }]);
 
     const again = await pay();
-    expect([again.code, again.stderr, paid.length]).toEqual([
-      1,
-      expect.stringContaining('an earlier payment for this URL, or of this invoice, has not had its answer'),
-      1,
-    ]);
-    expect(again.stderr).toContain(`--proof ${join(folder, name)}`);
+    expect([again.code, again.stderr, paid.length]).toEqual([4, expect.stringContaining('it is paid'), 1]);
+    expect(seller.presented[1]).toMatchObject({ authorization: seller.presented[0]?.authorization });
     const sameInvoice = await pay([], {}, '/another');
-    expect([sameInvoice.code, paid.length]).toEqual([1, 1]);
-    expect(sameInvoice.stderr).toContain(`--proof ${join(folder, name)}`);
+    expect([sameInvoice.code, paid.length]).toEqual([3, 1]);
+    expect(sameInvoice.stderr).toContain('an earlier payment of this invoice waits for its answer');
 
     seller.answer = () => ({ status: 200, headers: {}, body: '{"answer":42}' });
-    const redeemed = await redeem(join(folder, name));
+    // No payer is needed: nothing is paid.
+    const redeemed = await payHere([`${seller.origin}/thing`], { env: {}, folder });
     expect(redeemed).toMatchObject({ code: 0, stdout: '{"answer":42}' });
-    expect(paid).toHaveLength(1);
+    expect([paid.length, open()]).toEqual([1, []]);
   });
-
-  const redeem = (file: string) => payHere(['--proof', file], { env: {}, folder });
 });
 
 describe('npm run pay compares sats with a listed price', () => {
@@ -225,7 +230,7 @@ describe('npm run pay compares sats with a listed price', () => {
   test('in sats as the seller lists it', async () => {
     listed({ offers: [{ intent: 'charge', method: 'lightning', amount: '9', currency: 'sat' }] });
     const { code, stderr } = await pay();
-    expect({ code, paid }, stderr).toEqual({ code: 1, paid: [] });
+    expect({ code, paid }, stderr).toEqual({ code: 3, paid: [] });
     expect(stderr).toContain("10 sat is above 9 sat, the most by the seller's own listed price; nothing was paid");
   });
 
@@ -236,7 +241,7 @@ describe('npm run pay compares sats with a listed price', () => {
     expect((await pay(flags())).code).toBe(0);
     inUsd('0.008');
     const { code, stderr } = await pay(flags());
-    expect([code, paid.length]).toEqual([1, 1]);
+    expect([code, paid.length]).toEqual([3, 1]);
     expect(stderr).toContain("10 sat is above 9 sat, the most by the seller's own listed price");
   });
 
@@ -246,7 +251,7 @@ describe('npm run pay compares sats with a listed price', () => {
         ? { btcUsd: '100000' }
         : { results: [{ url: `${seller.origin}/thing`, method: 'GET', priceUsd: '0.001' }] };
     const { code, stderr } = await pay(flags());
-    expect({ code, paid }, stderr).toEqual({ code: 1, paid: [] });
+    expect({ code, paid }, stderr).toEqual({ code: 3, paid: [] });
     expect(stderr).toMatch(/10 sat is above \d+ sat, the most by the price in the search of/);
   });
 

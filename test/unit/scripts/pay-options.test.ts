@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { readOrder, UsageError } from '../../../cli/pay/pay-options.ts';
+import { readOrder, UsageError } from '../../../cli/pay-options.ts';
 
 const URL_A = 'https://seller.example/a';
 const order = (words: string[], values: Record<string, string> = {}, env: Record<string, string> = {}) =>
   readOrder({ positionals: words, values: { ...BARE, ...values } }, env);
-const BARE = { 'dry-run': false, channel: false, refund: false, help: false };
+const BARE = { 'dry-run': false, channel: false, refund: false, gateway: false, json: false, help: false };
 
 describe('the ceiling in USDC', () => {
   test.each<[string, string[], Record<string, string>, Record<string, string>, bigint]>([

@@ -1,11 +1,13 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { encodePaymentRequiredHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { authorizationTypes } from '@x402/evm';
 import { Credential } from 'mppx';
 import { Types } from 'mppx/evm';
 import { verifyTypedData } from 'viem';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createAccount } from '../../../dev/network.ts';
 import { payHere } from '../../support/service/pay-here.ts';
 import { type StandIn, startSellerStandIn } from '../../support/service/seller-stand-in.ts';
@@ -19,6 +21,8 @@ const VECTOR = { id: '19ldYz0MwccJD78BazWxp6T-4KiQ7i78rkpO1Mz2wWU', realm: 'perc
 const VECTOR_NONCE = '0xf03976f73f7ca5817914c97630f9625b5dc469a2d7e242356e7e3680a2ae9730';
 
 let seller: StandIn;
+/** Of each test: the wallet's record is in it. */
+let folder: string;
 let discovery: StandIn;
 let listings: object[];
 let searches: string[];
@@ -64,6 +68,7 @@ afterAll(async () => {
   await discovery?.stop();
 });
 beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-pay-'));
   listings = [];
   searches = [];
   seller.reset();
@@ -78,12 +83,14 @@ beforeEach(() => {
   };
 });
 
+afterEach(() => rmSync(folder, { recursive: true }));
+
 function pay(
   path: string,
   flags: string[] = [],
   env: Record<string, string> = { BUYER_PRIVATE_KEY: payer.privateKey },
 ) {
-  return payHere([`${seller.origin}${path}`, ...flags], { env, folder: tmpdir() });
+  return payHere([`${seller.origin}${path}`, ...flags], { env, folder });
 }
 
 const listed = (path: string, priceUsd: string, more: object = {}) => ({
@@ -144,8 +151,8 @@ describe('npm run pay over MPP (evm)', () => {
       headers: { 'www-authenticate': evm({ params: { id: 'fresh' } }) },
       body: '{"detail":"verification failed"}',
     });
-    const refused = await pay('/thing');
-    expect({ code: refused.code, presented: seller.presented.length }).toEqual({ code: 1, presented: 1 });
+    const refused = await pay('/other');
+    expect({ code: refused.code, presented: seller.presented.length }).toEqual({ code: 5, presented: 1 });
     expect(refused.stderr).toContain('status 402: verification failed; the authorization can be charged until');
   });
 
@@ -160,7 +167,7 @@ describe('npm run pay over MPP (evm)', () => {
   test('says with which nonce the outcome is open when the seller cannot decide', async () => {
     seller.answer = () => ({ status: 409, headers: { 'retry-after': '1' }, body: '{"detail":"busy"}' });
     const { code, stderr } = await pay('/thing');
-    expect([code, new Set(seller.presented.map(({ authorization }) => authorization)).size]).toEqual([1, 1]);
+    expect([code, new Set(seller.presented.map(({ authorization }) => authorization)).size]).toEqual([4, 1]);
     expect(stderr).toContain(
       `the authorization can be charged until ${Date.parse(EXPIRES) / 1000} (Unix seconds), its nonce is ${VECTOR_NONCE}`,
     );
@@ -183,7 +190,7 @@ describe('npm run pay over MPP (evm)', () => {
   ])('signs nothing when the offer %s', async (_how, changes, reason) => {
     seller.ask = () => ({ 'www-authenticate': evm(changes) });
     const { code, stdout, stderr } = await pay('/thing');
-    expect({ code, stdout, presented: seller.presented }, stderr).toEqual({ code: 1, stdout: '', presented: [] });
+    expect({ code, stdout, presented: seller.presented }, stderr).toEqual({ code: 3, stdout: '', presented: [] });
     expect(stderr).toContain(reason);
   });
 
@@ -198,7 +205,7 @@ describe('npm run pay over MPP (evm)', () => {
     const header = { x402Version: 2, resource: { url: `${seller.origin}/thing` }, accepts: [entry] };
     seller.ask = () => ({ 'payment-required': btoa(JSON.stringify(header)) });
     const { code, stderr } = await pay('/thing', [], {});
-    expect(code).toBe(1);
+    expect(code).toBe(3);
     expect(stderr).toContain(
       'nothing on offer is paid in a way that is known here; nothing on offer is a plain USDC transfer',
     );
@@ -209,7 +216,7 @@ describe('npm run pay over MPP (evm)', () => {
     expect((await pay('/thing', ['--dry-run'], {})).stderr).not.toContain('over MPP');
     expect((await pay('/thing', ['--dry-run', '--protocol', 'mpp'], {})).stderr).toContain('over MPP');
     const none = await pay('/thing', ['--protocol', 'l402']);
-    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('nothing on offer is paid by l402')]);
+    expect([none.code, none.stderr]).toEqual([3, expect.stringContaining('nothing on offer is paid by l402')]);
   });
 
   test('the same header on another status than 402 asks for nothing', async () => {
@@ -231,7 +238,7 @@ describe('npm run pay compares the price with a discovery search', () => {
     seller.documents = (path) => (path === '/openapi.json' ? priced('1') : null);
     seller.ask = (target) => ask('2000', target);
     const { code, stderr } = await pay('/thing?a=1', flags());
-    expect({ code, presented: seller.presented }, stderr).toEqual({ code: 1, presented: [] });
+    expect({ code, presented: seller.presented }, stderr).toEqual({ code: 3, presented: [] });
     const { host } = new URL(discovery.origin);
     expect(stderr).toContain(
       `0.002 USDC is above the price in the search of ${host} of 0.0019 USDC; nothing was signed`,
@@ -259,13 +266,13 @@ describe('npm run pay compares the price with a discovery search', () => {
     seller.documents = (path) => (path === '/openapi.json' ? priced('0.001') : null);
     const unlisted = await pay('/thing', flags());
     expect([unlisted.code, unlisted.stderr]).toEqual([
-      1,
+      3,
       expect.stringContaining("above the seller's own listed price of 0.001 USDC"),
     ]);
     discovery.documents = () => null;
     const silent = await pay('/thing', flags());
     expect([silent.code, silent.stderr]).toEqual([
-      1,
+      3,
       expect.stringContaining("above the seller's own listed price of 0.001 USDC"),
     ]);
     expect(silent.stderr).toContain('gives no answer');
@@ -279,7 +286,7 @@ describe('npm run pay compares the price with a discovery search', () => {
       return { results: path.includes('q=thing') ? [listed('/thing', '0.001')] : others };
     };
     const { code, stderr } = await pay('/thing', flags());
-    expect([code, searches.length], stderr).toEqual([1, 2]);
+    expect([code, searches.length], stderr).toEqual([3, 2]);
     expect(stderr).toContain('of 0.001 USDC');
   });
 });

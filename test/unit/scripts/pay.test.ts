@@ -1,10 +1,12 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createAccount } from '../../../dev/network.ts';
 import { WOULD_BE_REFUSED } from '../../../src/payment/protocol.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
@@ -34,6 +36,8 @@ const seller = {
 };
 let server: Server;
 let origin: string;
+/** Of each test: the wallet's record is in it. */
+let folder: string;
 
 function challenge(target: string): string {
   const extra = { name: 'USDC', version: '2' };
@@ -84,6 +88,7 @@ afterAll(() => server.close());
 const isRefused = (): boolean => seller.thenRefuses && seller.cutOffsLeft <= 0;
 
 beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'percall-pay-'));
   Object.assign(seller, {
     amount: '2000',
     listed: '0.002',
@@ -98,12 +103,14 @@ beforeEach(() => {
   });
 });
 
+afterEach(() => rmSync(folder, { recursive: true }));
+
 function pay(
   path: string,
   flags: string[] = [],
   env: Record<string, string> = { BUYER_PRIVATE_KEY: payer.privateKey },
 ) {
-  return payHere([`${origin}${path}`, ...flags], { env, folder: tmpdir() });
+  return payHere([`${origin}${path}`, ...flags], { env, folder });
 }
 
 test('pays what is asked and prints only the body on standard output', async () => {
@@ -128,7 +135,7 @@ test('presents the same payment again for an answer that was cut off', async () 
 test('says that a payment is paid when each answer is cut off, and leaves the seller attempts for later', async () => {
   seller.cutOffsLeft = 100;
   const { code, stdout, stderr } = await pay('/thing');
-  expect({ code, stdout }, stderr).toEqual({ code: 1, stdout: '' });
+  expect({ code, stdout }, stderr).toEqual({ code: 4, stdout: '' });
   expect(stderr).toContain(
     `the answer was cut off; by its receipt it is paid, transaction ${transaction}; its nonce is 0x`,
   );
@@ -138,7 +145,7 @@ test('says that a payment is paid when each answer is cut off, and leaves the se
 test('says that a payment is paid when it is refused after an answer that was cut off', async () => {
   Object.assign(seller, { cutOffsLeft: 1, thenRefuses: true });
   const { code, stderr } = await pay('/thing');
-  expect(code, stderr).toBe(1);
+  expect(code, stderr).toBe(4);
   expect(stderr).toMatch(/status 402: .*; an earlier answer was cut off; by its receipt it is paid, transaction 0xab/);
   expect(seller.paid).toHaveLength(2);
 });
@@ -180,7 +187,7 @@ test.each([
   seller.answer = { status, receipt };
   const { code, stdout, stderr } = await pay('/thing');
   expect({ code, stdout }, stderr).toEqual(
-    status === 200 ? { code: 0, stdout: '{"answer":42}' } : { code: 1, stdout: '' },
+    status === 200 ? { code: 0, stdout: '{"answer":42}' } : { code: 4, stdout: '' },
   );
   expect(stderr).toContain(told);
 });
@@ -188,9 +195,9 @@ test.each([
 test('says when the authorization ends, and its nonce, when no answer comes at all', async () => {
   seller.answer = { status: 0, receipt: null };
   const { code, stderr } = await pay('/thing');
-  expect(code).toBe(1);
+  expect(code).toBe(4);
   expect(stderr).toMatch(
-    /failed: no answer; the authorization can be charged until \d+ \(Unix seconds\), its nonce is 0x/,
+    /unanswered: no answer; the authorization can be charged until \d+ \(Unix seconds\), its nonce is 0x/,
   );
 });
 
@@ -217,8 +224,8 @@ test.each([
     hint: `name is missing. ${WOULD_BE_REFUSED}, uncharged: mend it before you sign. It costs 0.002 USDC on Arc.`,
   };
   const { code, stdout, stderr } = await pay('/thing', flags);
-  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
-  expect(stderr).toMatch(/^failed: name is missing\. With a payment .*400.* on Arc; nothing was signed$/m);
+  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 3, stdout: '', paid: [] });
+  expect(stderr).toMatch(/^refused: name is missing\. With a payment .*400.* on Arc; nothing was signed$/m);
 });
 
 test('the program ends an answer that has no newline with one, and adds none to another', async () => {
@@ -235,7 +242,7 @@ test.each([
 ])('refuses above %s, and signs nothing', async (_case, changes, flags, reason) => {
   Object.assign(seller, changes);
   const { code, stdout, stderr } = await pay('/thing', flags);
-  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
+  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 3, stdout: '', paid: [] });
   expect(stderr).toContain(reason);
 });
 
@@ -246,10 +253,10 @@ test.each([
 ])('refuses an offer for %s than the requested one, and signs nothing', async (_what, resource) => {
   seller.resource = resource();
   const { code, stdout, stderr } = await pay('/thing?a=1');
-  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
+  expect({ code, stdout, paid: seller.paid }).toEqual({ code: 3, stdout: '', paid: [] });
   expect(stderr).toContain(`the offer is for ${resource()}`);
   const dry = await pay('/thing?a=1', ['--dry-run'], {});
-  expect([dry.code, dry.stderr]).toEqual([1, expect.stringContaining('the offer is for')]);
+  expect([dry.code, dry.stderr]).toEqual([3, expect.stringContaining('the offer is for')]);
 });
 
 test('pays when the seller leaves the query out of its resource, as ours does with a very long one', async () => {
@@ -274,7 +281,7 @@ test('a dry run needs no key and sends no payment', async () => {
 test('a refused payment is reported with the status and the header’s error', async () => {
   seller.settled = 402;
   const { code, stdout, stderr } = await pay('/thing');
-  expect({ code, stdout, shown: seller.paid.length }).toEqual({ code: 1, stdout: '', shown: 1 });
+  expect({ code, stdout, shown: seller.paid.length }).toEqual({ code: 5, stdout: '', shown: 1 });
   // Whatever the seller says, it holds the authorization.
   expect(stderr).toMatch(
     /status 402: invalid_exact_evm_insufficient_balance; the authorization can be charged until \d+ \(Unix seconds\), its nonce is 0x/,
@@ -284,7 +291,8 @@ test('a refused payment is reported with the status and the header’s error', a
 test('asks for a payment channel, and signs nothing when the seller offers none', async () => {
   for (const flags of [['--channel'], ['--channel', '--refund'], ['--channel', '--dry-run']]) {
     const { code, stdout, stderr } = await pay('/thing', flags);
-    expect({ code, stdout, paid: seller.paid }).toEqual({ code: 1, stdout: '', paid: [] });
+    const refused = flags.includes('--refund') ? 1 : 3;
+    expect({ code, stdout, paid: seller.paid }).toEqual({ code: refused, stdout: '', paid: [] });
     expect(stderr).toContain('nothing on offer is paid over a payment channel (batch-settlement); nothing was signed');
   }
 });

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { CutOff, presentPayment } from '../../../cli/pay/present-payment.ts';
+import { CutOff, present as presentPayment, sellerOf } from '../../../cli/seller.ts';
 import { type Answered, startStandIn } from '../../support/upstream/http-stand-in.ts';
 
 const opened: Awaited<ReturnType<typeof startStandIn>>[] = [];
@@ -16,13 +16,16 @@ async function start(answerTo: (count: number) => Answered) {
   opened.push(seller);
   return seller;
 }
-const present = (url: string) => presentPayment(new URL(url), { 'payment-signature': 'signed' }, () => {});
+const present = (url: string) => {
+  const asked = sellerOf({ kind: 'http', method: 'GET', url: new URL(url), body: null });
+  return presentPayment(asked, { 'payment-signature': 'signed' }, { say: () => {}, delay: async () => {} });
+};
 
 test('a redirect of a paid request is not followed, so that no third party gets the payment', async () => {
   const other = await start(() => ({ json: {} }));
   const seller = await start(() => ({ status: 307, headers: { location: other.url } }));
-  const { answer } = await present(seller.url);
-  expect([answer.status, other.asked]).toEqual([307, []]);
+  const { reply } = await present(seller.url);
+  expect([reply.status, other.asked]).toEqual([307, []]);
 });
 
 test('an answer that was cut off is told of when no other comes', async () => {
@@ -37,7 +40,7 @@ test('an answer that was cut off is told of when no other comes', async () => {
 
 test('a seller that stays busy is asked six times, and its last answer counts', async () => {
   const seller = await start(() => ({ status: 409, json: { detail: 'busy' } }));
-  const { answer, body, cutOff } = await present(seller.url);
-  expect([answer.status, body.length, cutOff, seller.asked.length]).toEqual([409, 0, null, 6]);
-  expect(await answer.json()).toEqual({ detail: 'busy' });
+  const { reply, cutOff } = await present(seller.url);
+  expect([reply.status, cutOff, seller.asked.length]).toEqual([409, null, 6]);
+  expect(JSON.parse(reply.body.toString())).toEqual({ detail: 'busy' });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { problemDetail } from '../../../cli/pay/problem-detail.ts';
+import { problemDetail } from '../../../cli/seller.ts';
 
 test.each([
   ['false', ' (the seller says: not charged)'],

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { waitSeconds } from '../../../cli/pay/present-payment.ts';
-import { printable } from '../../../cli/pay/printable.ts';
-import { refusalOf } from '../../../cli/pay/spending.ts';
-import { formatUsdc, parseUsdc } from '../../../cli/pay/usdc.ts';
+import { formatUsdc, parseUsdc } from '../../../cli/money.ts';
+import { printable } from '../../../cli/printable.ts';
+import { waitSeconds } from '../../../cli/seller.ts';
 
 test.each([
   ['0.01', 10_000n],
@@ -21,16 +20,6 @@ test.each(['', '0.0000001', '-1', '1e-3', '.5', '1.', '0x1', ' 1', '1,5', 'NaN',
 
 test('amounts are written exactly', () => {
   expect([1000n, 10_000_000n, 1n].map(formatUsdc)).toEqual(['0.001 USDC', '10 USDC', '0.000001 USDC']);
-});
-
-test('a payment is refused one unit above the ceiling or the listing, and only then', () => {
-  const spending = { asked: 1000n, ceiling: 1000n, listed: 1000n };
-  expect(refusalOf(spending)).toBeNull();
-  expect(refusalOf({ ...spending, listed: null })).toBeNull();
-  expect(refusalOf({ ...spending, asked: 999n })).toBeNull();
-  expect(refusalOf({ ...spending, ceiling: 999n })).toMatch(/above the ceiling of 0.000999 USDC/);
-  expect(refusalOf({ ...spending, listed: 999n })).toMatch(/above the seller's own listed price/);
-  expect(refusalOf({ ...spending, listed: 0n })).toMatch(/listed price/);
 });
 
 test('a third party’s text cannot control the terminal', () => {
