@@ -4,7 +4,7 @@ import { join } from 'node:path';
 // The command: its first word says what runs. Everything is loaded on demand, because `percall --help` must be quick, and
 // because each part has its own needs.
 //
-// `pay`, `wallet` and `mcp` run on this Node and newer. The others use the service's database, whose binding crashes on an
+// Buying runs on this Node and newer. The others use the service's database, whose binding crashes on an
 // older Node than it is made for.
 const BUYS_ON = [20, 12] as const;
 const SERVES_ON = [24, 0] as const;
@@ -13,7 +13,6 @@ const USAGE = `percall: data by the call, bought and sold.
 
   percall pay URL          buy one answer, in USDC or in bitcoin      percall pay https://api.example/v1/paid/x
   percall wallet           budgets, what waits, what was bought       percall wallet budget --day 1
-  percall mcp              a server of payable tools for hosts        percall mcp https://api.example
   percall start            the service, by its environment            PORT=4021 percall start
   percall demo             the service on a local chain, play money   percall demo
   percall ledger           the service's books                        percall ledger status
@@ -72,7 +71,7 @@ const COMMANDS: Record<string, (words: readonly string[]) => Promise<number>> = 
   start: async () => (await import('./start.ts')).startService(ROOT, say),
   demo: async (words) => (await import('./start.ts')).startDemo(ROOT, words, say),
 };
-const BUYING = new Set(['pay', 'wallet', 'mcp']);
+const BUYING = new Set(['pay', 'wallet']);
 
 async function main([name, ...words]: readonly string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === 'help') {

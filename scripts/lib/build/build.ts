@@ -23,10 +23,16 @@ export interface Product {
   readonly programs: Programs;
 }
 
-const SERVICE: Product = {
+export const SERVICE: Product = {
   folder: 'dist',
   sources: ['src/**/*.{ts,json}', 'scripts/lib/build/*.ts', 'package-lock.json'],
   programs: { server: 'src/server.ts' },
+};
+/** The command `percall`, with the service's operator's tools. */
+export const COMMAND: Product = {
+  folder: 'dist/cli',
+  sources: ['cli/**/*.ts', 'src/**/*.{ts,json}', 'scripts/**/*.ts', 'package.json', 'package-lock.json'],
+  programs: { percall: 'cli/percall.ts' },
 };
 const FOLDER = /^[0-9a-f]{16}$/;
 const DRAFT = /^draft-/;
@@ -58,7 +64,8 @@ export async function build(root: string, { folder, sources, programs }: Product
     writeFileSync(join(draft, FILES), JSON.stringify(sizesIn(draft)));
     keepOne(dist, draft, name);
     for (const file of files) {
-      writeFileSync(`${draft}.js`, `import './${name}/${file}';\n`);
+      // The first line lets a shell run it.
+      writeFileSync(`${draft}.js`, `#!/usr/bin/env node\nimport './${name}/${file}';\n`);
       renameSync(`${draft}.js`, join(dist, file));
     }
   } finally {

@@ -6,8 +6,8 @@ export type Programs = Readonly<Record<string, string>>;
 
 /** The thread that reads pages: a program that each build has, because the service starts it by its file. */
 const THREADS: Programs = { 'page-worker': 'src/upstream/web/page-worker.ts' };
-/** Packages that stay in node_modules: the first two load machine code that lies beside them, and `pg` looks for an optional package of that kind. */
-const LEFT_OUT = [/^better-sqlite3($|\/)/, /^secp256k1($|\/)/, /^pg($|\/)/];
+/** Packages that stay in node_modules: the first three load machine code that lies beside them, and `pg` looks for an optional package of that kind. */
+const LEFT_OUT = [/^better-sqlite3($|\/)/, /^libsql($|\/)/, /^secp256k1($|\/)/, /^pg($|\/)/];
 
 /** How a module names a part of the embedded network. */
 const DEV = /^(\.\.\/)+dev\//;

@@ -276,6 +276,83 @@ describe('the source', () => {
   });
 });
 
+/** What a folder or a file of the command may import besides its own folder. The longest match counts. */
+const COMMAND_MAY_IMPORT: Record<string, readonly string[]> = {
+  // The Lightning scheme, names of protocols, the exchanges' rate: nothing that holds the service's money or its books.
+  'cli/': [...['cli/', 'src/lib/', 'src/errors.ts', 'src/payment/protocol.ts', 'src/upstream/rates/bitcoin.ts']],
+  // The command's other words are the service's own programs.
+  'cli/percall.ts': ['cli/', 'scripts/ledger.ts', 'scripts/backup.ts'],
+  'cli/start.ts': ['scripts/lib/build/start-command.ts'],
+  // The record knows no seller and no way to pay.
+  'cli/wallet/': ['cli/money.ts', 'cli/port.ts', 'src/lib/'],
+  'cli/payers/': ['cli/printable.ts', 'src/lib/'],
+  // A way to pay knows neither the record nor another folder's steps.
+  'cli/ways/': [
+    ...['cli/challenges.ts', 'cli/keys.ts', 'cli/money.ts', 'cli/port.ts', 'cli/printable.ts', 'cli/seller.ts'],
+    ...['cli/payers/payer.ts', 'src/lib/', 'src/payment/lightning/binding.ts', 'src/payment/lightning/bolt11.ts'],
+    ...['src/payment/lightning/proof.ts', 'src/payment/protocols/l402/l402.ts'],
+  ],
+};
+
+/** Where the command imports packages with machine code, keys or money. */
+const COMMAND_PACKAGES: readonly { name: RegExp; values: RegExp }[] = [
+  { name: /^libsql$/, values: /^cli\/wallet\/record\.ts$/ },
+  { name: /^(better-sqlite3|pg|fastify)$/, values: NOWHERE },
+  { name: /^viem(\/|$)/, values: /^cli\/ways\// },
+  { name: /^@getalby\/sdk/, values: /^cli\/payers\/nwc\.ts$/ },
+  { name: /^@x402\//, values: /^cli\/(ways\/|challenges\.ts$|seller\.ts$)/ },
+];
+
+/** Every import of the command that breaks its tables. */
+function commandFaults(files: readonly Source[]): string[] {
+  return files.flatMap((file) => {
+    const [row = ''] = Object.keys(COMMAND_MAY_IMPORT)
+      .filter((layer) => file.path.startsWith(layer))
+      .sort((a, b) => b.length - a.length);
+    return importsOf(file).flatMap(({ specifier, typesOnly }) => {
+      if (specifier === null) return [`${file.path}: a computed import`];
+      if (!specifier.startsWith('.')) {
+        const rule = COMMAND_PACKAGES.find(({ name }) => name.test(specifier));
+        return !rule || rule.values.test(file.path) || typesOnly ? [] : [`${file.path}: imports ${specifier}`];
+      }
+      const target = posix.join(posix.dirname(file.path), specifier);
+      const isOwn = posix.dirname(target) === posix.dirname(file.path) && row.endsWith('/');
+      const allowed = isOwn || COMMAND_MAY_IMPORT[row]?.some((prefix) => target.startsWith(prefix));
+      return allowed ? [] : [`${file.path}: ${REFUSED} ${target}`];
+    });
+  });
+}
+
+describe('the command', () => {
+  const files = readSources('cli/**/*.ts');
+
+  test('was read completely, and keeps its import table', () => {
+    expect(files.map(({ path }) => path).sort()).toEqual(
+      globSync('cli/**/*.ts', { cwd: ROOT })
+        .map((path) => path.replaceAll('\\', '/'))
+        .sort(),
+    );
+    expect(files.length).toBeGreaterThan(MIN_FILES);
+    expect(commandFaults(files)).toEqual([]);
+  });
+
+  test.each([
+    ['cli/pay.ts', "import { open } from '../src/store/open.ts';"],
+    ['cli/pay.ts', "import { gate } from '../src/payment/gate.ts';"],
+    ['cli/pay.ts', "import { loadConfig } from '../src/config.ts';"],
+    ['cli/pay.ts', "import { main } from '../scripts/ledger.ts';"],
+    ['cli/pay.ts', "import Database from 'libsql';"],
+    ['cli/wallet/x.ts', "import { present } from '../seller.ts';"],
+    ['cli/payers/x.ts', "import { openRecord } from '../wallet/record.ts';"],
+    ['cli/ways/x.ts', "import { openRecord } from '../wallet/record.ts';"],
+    ['cli/ways/x.ts', "import { rail } from '../../src/payment/lightning/rail.ts';"],
+    ['cli/x.ts', "import { privateKeyToAccount } from 'viem/accounts';"],
+    ['cli/x.ts', 'await import(name);'],
+  ])('%s: refuses %s', (path, text) => {
+    expect(commandFaults([{ path, text }])).toHaveLength(1);
+  });
+});
+
 describe('the checker', () => {
   const others: Source[] = [
     'src/catalogue/catalogue.ts',

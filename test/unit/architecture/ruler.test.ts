@@ -27,8 +27,8 @@ describe('the tree', () => {
     expect(judge(measureSource(files), SOURCE_CEILINGS)).toEqual([]);
   });
 
-  test('keeps to the ruler in scripts, tests and the local network', () => {
-    const files = ['scripts', 'test', 'dev'].flatMap((folder) => readSources(`${folder}/**/*.ts`));
+  test('keeps to the ruler in the command, scripts, tests and the local network', () => {
+    const files = ['cli', 'scripts', 'test', 'dev'].flatMap((folder) => readSources(`${folder}/**/*.ts`));
     expect(judge(measureRest(files), REST_CEILINGS)).toEqual([]);
   });
 });
