@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { addressIn, buyerKey, type Env } from './keys.ts';
+import { addressIn, buyerKey, type Env, payerFrom } from './keys.ts';
 import { payCall, priceCall } from './pay.ts';
 import type { Buyer, BuyerSettings } from './port.ts';
 import { createOwnRate } from './rate.ts';
@@ -12,7 +12,7 @@ import { sweepExpired, usdcBalance } from './wallet/chain.ts';
 import { type Holder, openRecord } from './wallet/record.ts';
 
 /** What a buyer takes from its surroundings. Tests give their own. */
-export interface Surroundings extends Pick<Shop, 'sellerOf' | 'now' | 'delay'> {
+export interface Surroundings extends Pick<Shop, 'sellerOf' | 'payerFrom' | 'now' | 'delay'> {
   readonly holder: Holder;
   /** Stands between the buyer and its record. */
   readonly through?: (wallet: Shop['wallet']) => Shop['wallet'];
@@ -69,6 +69,7 @@ export function openBuyer(settings: BuyerSettings, given: Partial<Surroundings> 
     holder,
     ownRate: createOwnRate(settings.btcUsd, settings.env),
     sellerOf: given.sellerOf ?? sellerOf,
+    payerFrom: given.payerFrom ?? payerFrom,
     now,
     delay: given.delay ?? ((ms) => sleep(ms)),
     channelFolder: settings.env.CHANNEL_DIR || join(settings.dataDir, 'channels'),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { receiptReference } from './challenges.ts';
 import { answerOf, askAndCheck, causeOf, Failed, LIGHTNING } from './checks.ts';
-import { addressIn, buyerKey, type Env, KeyError, NO_KEY, NO_PAYER, payerFrom } from './keys.ts';
+import { addressIn, buyerKey, type Env, KeyError, NO_KEY, NO_PAYER } from './keys.ts';
 import { formatSats, formatUsdc } from './money.ts';
 import type { LightningPayer } from './payers/payer.ts';
 import type { Call, Limits, Outcome, Payment, Price, Quote } from './port.ts';
@@ -45,7 +45,7 @@ export async function payCall(call: Call, limits: Limits, shop: Shop): Promise<O
       key: keyIn(shop.settings.env),
       me: `${shop.holder.name} ${randomUUID()}`,
       payer: () => {
-        payer ??= payerIn(shop.settings.env);
+        payer ??= payerIn(shop);
         return payer;
       },
     };
@@ -92,9 +92,9 @@ function keyIn(env: Env): `0x${string}` | null {
   }
 }
 
-async function payerIn(env: Env): Promise<LightningPayer | null> {
+async function payerIn({ payerFrom, settings }: Shop): Promise<LightningPayer | null> {
   try {
-    return await payerFrom(env);
+    return await payerFrom(settings.env);
   } catch (error) {
     throw new Refused('no-wallet', error instanceof Error ? error.message : String(error));
   }

@@ -1,3 +1,4 @@
+import type { Env } from './keys.ts';
 import type { LightningPayer } from './payers/payer.ts';
 import type { BuyerSettings, Call, Limits } from './port.ts';
 import type { OwnRate } from './rate.ts';
@@ -10,6 +11,8 @@ export interface Shop {
   readonly wallet: Wallet;
   readonly ownRate: OwnRate;
   readonly sellerOf: (call: Call) => Seller;
+  /** Opens the Lightning wallet that the environment names; null without one. */
+  readonly payerFrom: (env: Env) => Promise<LightningPayer | null>;
   /** This process, for the rows that it holds. */
   readonly holder: Holder;
   /** Unix seconds. */
