@@ -105,15 +105,15 @@ async function buyAndTell(buyer: Buyer, order: Order, at: Surroundings): Promise
     at.progress?.(null);
   }
   if (outcome.kind !== 'answered') return tellFailure(outcome, order, at);
-  await at.deliver(
-    order.json
-      ? jsonLine({
-          outcome: 'answered',
-          ...answerJson(outcome.answer),
-          payment: outcome.payment && paymentJson(outcome.payment),
-        })
-      : outcome.answer.body,
-  );
+  const { answer, payment } = outcome;
+  const json = { outcome: 'answered', ...answerJson(answer), payment: payment && paymentJson(payment) };
+  try {
+    await at.deliver(order.json ? jsonLine(json) : answer.body);
+  } catch (error) {
+    if (payment === null) throw error;
+    const message = `the answer could not be delivered: ${error instanceof Error ? error.message : error}; it is kept`;
+    return tellFailure({ kind: 'unanswered', message, payment }, { ...order, json: false }, at);
+  }
   outcome.delivered();
   return 0;
 }
@@ -137,8 +137,10 @@ async function tellFailure(
     const payment = 'payment' in outcome ? paymentJson(outcome.payment) : null;
     await deliver(jsonLine({ outcome: kind, reason: kind === 'refused' ? outcome.reason : null, message, payment }));
   }
-  if (kind === 'unanswered')
+  if (kind === 'unanswered') {
     say('open:    run the same command again: it goes on with this payment, and pays nothing more');
+    say(`         percall wallet drop ${outcome.payment.id} gives it up instead; it stays counted`);
+  }
   say(`${isUsage ? 'usage' : TOLD[kind].word}: ${message}`);
   return isUsage ? 2 : TOLD[kind].code;
 }

@@ -346,13 +346,20 @@ function afterExpiry({ id, expiresAt, amount }: Row, { shop }: Buying): string {
   return `. It has expired: with RPC_URL it is looked up, and paid anew if it was not used; percall wallet drop ${id} gives it up`;
 }
 
+/** This machine, as a URL names it. */
+const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?$/;
+
+/** From now on this host is paid there. This machine is not held to it: a demonstration's seller is new each time. */
+function pinFor(row: Row, wallet: Wallet): void {
+  if (!LOOPBACK.test(row.host)) wallet.pin(row.host, row);
+}
+
 /** Step 9. */
 function keepAnswer(row: Row, reply: Reply, { limits, shop }: Buying): Outcome {
   const { wallet } = shop;
   const transaction = receiptFor(row, reply.headers);
   wallet.arrive(row.id, answerOf(reply), transaction === null ? null : printable(transaction));
-  // From now on this host is paid there.
-  if (row.way !== 'l402' && row.way !== 'mpp-lightning') wallet.pin(row.host, row);
+  if (row.way !== 'l402' && row.way !== 'mpp-lightning') pinFor(row, wallet);
   if (row.amount.msat !== null) {
     if (transaction === null) limits.say('the answer came without a receipt for this payment');
   } else if (row.way !== 'channel') {
@@ -392,7 +399,7 @@ async function payOverChannel(row: Row, buying: Buying): Promise<Outcome> {
       book,
     });
     wallet.arrive(row.id, answerOf(reply), transaction === null ? null : printable(transaction));
-    wallet.pin(row.host, row);
+    pinFor(row, wallet);
     return answered(wallet.byId(row.id) ?? row, wallet);
   } catch (error) {
     if (!(error instanceof ChannelFailure)) throw error;

@@ -87,7 +87,7 @@ test.each<[string, (max: string) => unknown]>([
       const env = { BUYER_PRIVATE_KEY: bytesToHex(privateKey), RPC_URL: network.rpcUrl };
       const args = [seller.url, '--channel', '--max-usdc', '0.01', '--max-deposit', '1'];
       const { code, stdout, stderr } = await payHere(args, { env, folder });
-      expect([code, stdout], stderr).toEqual([1, '']);
+      expect([code, stdout], stderr).toEqual([4, '']);
       expect(stderr).toContain('the seller claims charges that the voucher just signed may have paid');
       expect(seller.presented.map(({ voucher }) => voucher.maxClaimableAmount)).toEqual([String(PRICE)]);
     } finally {

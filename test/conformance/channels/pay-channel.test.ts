@@ -84,12 +84,12 @@ test('the first call deposits, the next one is paid by a voucher, and each says 
 test('a deposit above the ceiling, and a price above the ceiling, are refused before anything is signed', async () => {
   const { pay, paid } = await buyer();
   const deep = await pay(['--max-deposit', '0.999999']);
-  expect(deep.code).toBe(1);
+  expect(deep.code).toBe(3);
   expect(deep.stderr).toContain(
     'a deposit of 1 USDC is above the ceiling of 0.999999 USDC (--max-deposit); nothing was signed',
   );
   const dear = await pay(['--max-usdc', '0.000499']);
-  expect(dear.code).toBe(1);
+  expect(dear.code).toBe(3);
   expect(dear.stderr).toContain('above the ceiling of 0.000499 USDC');
   const dry = await pay(['--dry-run'], {});
   expect([dry.code, dry.stdout]).toEqual([0, '']);
@@ -119,7 +119,7 @@ test('a lost record is read from the chain, and no second deposit is made; witho
   expect((await pay()).code).toBe(0);
   rmSync(join(folder, '.percall'), { recursive: true });
   const blind = await pay([], {});
-  expect(blind.code, blind.stderr).toBe(1);
+  expect(blind.code, blind.stderr).toBe(5);
   expect(blind.stderr).toContain('status 402: invalid_batch_settlement_evm_cumulative_amount_mismatch');
   expect(blind.stderr).toContain('repeat the command with RPC_URL');
   expect(await paid()).toBe(DEPOSIT);
@@ -135,7 +135,7 @@ test('an endpoint of another chain is refused before anything is signed', async 
   const other = await startJsonServer(async () => ({ status: 200, body: { jsonrpc: '2.0', id: 1, result: '0x1' } }));
   try {
     const { code, stderr } = await pay([], { RPC_URL: other.url });
-    expect(code).toBe(1);
+    expect(code).toBe(3);
     expect(stderr).toContain('RPC_URL is on eip155:1, the offer on eip155:5042; nothing was signed');
     expect(await paid()).toBe(0n);
   } finally {

@@ -148,6 +148,7 @@ async function takePort() {
 function cloneProject(): string {
   const clone = mkdtempSync(join(tmpdir(), 'percall-clone-'));
   for (const name of [
+    'cli',
     'dev',
     'src',
     'scripts',

@@ -1,7 +1,8 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { openBuyer, settingsFrom } from '../../../cli/buyer.ts';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { type LoopbackServer, startJsonServer } from '../../../dev/lightning/lnd-rest.ts';
 import { sellOverLightning } from '../../../scripts/lib/demo/sell-over-lightning.ts';
@@ -60,10 +61,15 @@ function withoutSecrets(output: Run): Run {
   return output;
 }
 
-/** Proofs that remain in the directory. */
-const left = () => readdirSync(folder).map((name) => join(folder, name));
-const proofIn = (path: string) =>
-  JSON.parse(readFileSync(path, 'utf8')) as { preimage: string | null; invoice: string };
+/** The payments that wait for their answers. */
+function left() {
+  const buyer = openBuyer({ ...settingsFrom({}), dataDir: join(folder, '.percall') });
+  try {
+    return buyer.open().map(({ state }) => state);
+  } finally {
+    buyer.close();
+  }
+}
 
 describe('npm run pay buys a call over Lightning', () => {
   test('for the requested URL, with the answer on standard output and no file left behind', async () => {
@@ -109,15 +115,14 @@ describe.each(['l402', 'mpp'] as const)(
       const url = fresh();
       seller.refuseProofs(402, 1);
       const failed = await pay([url]);
-      expect(failed).toMatchObject({ code: 1, stdout: '' });
-      const [path = ''] = left();
-      const again = await pay([url]);
-      expect({ code: again.code, shown: seller.shown.length }).toEqual({ code: 1, shown: 1 });
-      expect(again.stderr).toContain(`redeem it with --proof ${path}`);
-      const redeemed = await pay(['--proof', path], {});
+      expect(failed).toMatchObject({ code: 4, stdout: '' });
+      expect(left()).toEqual(['signed']);
+      // Needs no payer, because nothing is paid.
+      const redeemed = await pay([url], {});
       expect(redeemed.code, redeemed.stderr).toBe(0);
       expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
       expect(left()).toEqual([]);
+      expect(seller.shown[1]).toEqual(seller.shown[0]);
     });
   },
 );
@@ -125,20 +130,20 @@ describe.each(['l402', 'mpp'] as const)(
 describe('npm run pay pays nothing', () => {
   test.each<[string, () => string[], Record<string, string> | undefined, number, string]>([
     ['in a dry run', () => [fresh(), '--dry-run'], {}, 0, 'dry run'],
-    ['above the ceiling', () => [fresh(), '--max-sats', '0'], undefined, 1, '1 sat is above the ceiling of 0 sat'],
+    ['above the ceiling', () => [fresh(), '--max-sats', '0'], undefined, 3, '1 sat is above the ceiling of 0 sat'],
     ['without a payer', () => [fresh()], {}, 2, 'a payer is needed'],
     [
       'in USDC where only sats are taken',
       () => [fresh(), '--rail', 'usdc'],
       { BUYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` },
-      1,
+      3,
       'nothing on offer is a plain USDC',
     ],
     [
       'for a request of another origin',
       () => [fresh(service.origin)],
       undefined,
-      1,
+      3,
       'invalid_exact_lnbtc_request_mismatch',
     ],
     ['on a rail that is none', () => [fresh(), '--rail', 'gold'], undefined, 2, '--rail is usdc or lightning'],
@@ -155,41 +160,30 @@ test('npm run pay pays nothing for an offer that names another URL', async () =>
   const url = fresh();
   seller.sellAs(`${url}&more=1`);
   const { code, stdout, stderr } = await pay([url]);
-  expect({ code, stdout, shown: seller.shown, left: left() }).toEqual({ code: 1, stdout: '', shown: [], left: [] });
+  expect({ code, stdout, shown: seller.shown, left: left() }).toEqual({ code: 3, stdout: '', shown: [], left: [] });
   expect(stderr).toContain('invalid_exact_lnbtc_request_mismatch');
   expect(stderr).toContain('nothing was paid');
   seller.sellAs(url);
   expect((await pay([url])).code).toBe(0);
 });
 
-describe('a buyer who paid can redeem later', () => {
-  test('when the seller fails, because the proof is saved for its owner only and buys the answer', async () => {
-    seller.refuseProofs(402, 1);
-    const failed = await payAsProgram([fresh()]);
-    expect(failed).toMatchObject({ code: 1, stdout: '' });
-    const [path = ''] = left();
-    expect(failed.stderr).toContain(`redeem it with --proof ${path}`);
-    expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(proofIn(path).preimage).toMatch(/^[0-9a-f]{64}$/);
+test('a buyer who paid redeems later by the same command: the record is its owner’s alone, and forgets the proof', async () => {
+  const url = fresh();
+  seller.refuseProofs(402, 1);
+  const failed = await payAsProgram([url]);
+  expect(failed).toMatchObject({ code: 4, stdout: '' });
+  expect(failed.stderr).toContain('is not paid again: run the same call again');
+  const kept = join(folder, '.percall');
+  expect(statSync(join(kept, 'wallet.db')).mode & 0o777).toBe(0o600);
+  const textOf = (name: string) => readFileSync(join(kept, name), 'latin1');
+  expect(textOf('wallet.db')).toContain('PAYMENT-SIGNATURE');
 
-    // Needs no payer, because nothing is paid.
-    const redeemed = await payAsProgram(['--proof', path], {});
-    expect(redeemed.code, redeemed.stderr).toBe(0);
-    expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
-    expect(left()).toEqual([]);
-  });
-
-  test('but a proof that was changed is not presented', async () => {
-    seller.refuseProofs(402, 1);
-    await pay([fresh()]);
-    const [path = ''] = left();
-    writeFileSync(path, JSON.stringify({ ...proofIn(path), preimage: '00'.repeat(32) }));
-    seller.reset();
-    const { code, stderr } = await pay(['--proof', path]);
-    expect({ code, shown: seller.shown }).toEqual({ code: 1, shown: [] });
-    expect(stderr).toContain('invalid_exact_lnbtc_payer_preimage_hash_mismatch');
-    expect(left()).toEqual([path]);
-  });
+  // Needs no payer, because nothing is paid.
+  const redeemed = await payAsProgram([url], {});
+  expect(redeemed.code, redeemed.stderr).toBe(0);
+  expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
+  expect(left()).toEqual([]);
+  for (const name of readdirSync(kept)) expect(textOf(name)).not.toContain('PAYMENT-SIGNATURE');
 });
 
 describe('a payer that is not trusted', () => {
@@ -212,7 +206,7 @@ describe('a payer that is not trusted', () => {
   test('that refuses has cost nothing', async () => {
     mood = 'refuses';
     const { code, stderr } = await pay([fresh()], env());
-    expect({ code, left: left(), shown: seller.shown }).toEqual({ code: 1, left: [], shown: [] });
+    expect({ code, left: left(), shown: seller.shown }).toEqual({ code: 3, left: [], shown: [] });
     expect(stderr).toContain('PAYER_URL did not pay: no funds; nothing was paid');
   });
 
@@ -222,15 +216,14 @@ describe('a payer that is not trusted', () => {
   ] as const)('that %s leaves the outcome open, and can be asked again without paying again', async (how, reason) => {
     mood = how;
     paid = 0;
-    const { code, stderr } = await pay([fresh()], env());
-    expect({ code, shown: seller.shown }).toEqual({ code: 1, shown: [] });
+    const url = fresh();
+    const { code, stderr } = await pay([url], env());
+    expect({ code, shown: seller.shown, left: left() }).toEqual({ code: 4, shown: [], left: ['counted'] });
     expect(stderr).toContain(reason);
     expect(stderr).toMatch(/whether it was paid is open \(payment hash [0-9a-f]{64}\)/);
-    const [path = ''] = left();
-    expect(proofIn(path).preimage).toBeNull();
 
     mood = 'well';
-    const redeemed = await pay(['--proof', path], env());
+    const redeemed = await pay([url], env());
     expect(redeemed.code, redeemed.stderr).toBe(0);
     expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
     expect(left()).toEqual([]);
@@ -254,30 +247,22 @@ describe('an LND node that pays', () => {
   const env = () => ({ LND_PAYER_URL: router.url, LND_PAYER_MACAROON: router.macaroon });
 
   test('and whose answer is lost is found to have paid, and is never asked to pay again', async () => {
-    const { code, stderr } = await pay([fresh()], env());
-    expect({ code, shown: seller.shown }).toEqual({ code: 1, shown: [] });
+    const url = fresh();
+    const { code, stderr } = await pay([url], env());
+    expect({ code, shown: seller.shown, left: left() }).toEqual({ code: 4, shown: [], left: ['counted'] });
     expect(stderr).toMatch(/whether it was paid is open \(payment hash [0-9a-f]{64}\)/);
-    const [path = ''] = left();
 
     router.instead = { status: 404, body: '{"code":5,"message":"Not Found","details":[]}' };
-    const open = await pay(['--proof', path], env());
-    expect({ code: open.code, left: left() }).toEqual({ code: 1, left: [path] });
+    const open = await pay([url], env());
+    expect({ code: open.code, left: left() }).toEqual({ code: 4, left: ['counted'] });
     expect(open.stderr).toContain('whether it was paid is open');
 
     router.instead = null;
-    const redeemed = await pay(['--proof', path], env());
+    const redeemed = await pay([url], env());
     expect(redeemed.code, redeemed.stderr).toBe(0);
     expect(JSON.parse(redeemed.stdout)).toHaveProperty('run');
     expect({ left: left(), paid }).toEqual({ left: [], paid: 1 });
   });
-});
-
-test('npm run pay reports a file without a proof, and a proof with a URL beside it', async () => {
-  const path = join(folder, 'other.json');
-  writeFileSync(path, '{"url":"http://127.0.0.1"}');
-  expect(await pay(['--proof', path])).toMatchObject({ code: 1, stderr: expect.stringContaining('holds no proof') });
-  expect(await pay(['--proof', join(folder, 'none')])).toMatchObject({ code: 1 });
-  expect(await pay(['--proof', path, fresh()])).toMatchObject({ code: 2 });
 });
 
 test('the demonstration’s other seller has its proof claimed once, and shows no preimage', async () => {
