@@ -226,7 +226,13 @@ const answered = (row: Row, wallet: Wallet): Outcome => {
 /** Steps 7 to 9 for a row that this process holds. */
 async function finish(row: Row, buying: Buying, how: { isResumed: boolean }): Promise<Outcome | 'anew'> {
   const { wallet } = buying.shop;
-  const renewing = setInterval(() => wallet.hold(row.id, buying.me), RENEW_MS);
+  const renewing = setInterval(() => {
+    try {
+      wallet.hold(row.id, buying.me);
+    } catch {
+      // A renewal that is missed harms nothing. The next step on the record says what is wrong with it.
+    }
+  }, RENEW_MS);
   renewing.unref();
   try {
     if (row.way === 'channel') return await payOverChannel(row, buying);

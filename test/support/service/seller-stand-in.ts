@@ -19,7 +19,7 @@ export interface StandIn {
   ask: (target: string) => Record<string, string | string[]>;
   /** The body of an unpaid answer. */
   hint: string;
-  /** The answer to the `count`th request with a payment. */
+  /** The answer to the `count`th request with a payment. Status 0 breaks the connection. */
   answer: (count: number) => Answer;
   /** JSON documents by their request target. Null: there is none. */
   documents: (target: string) => object | null;
@@ -51,6 +51,7 @@ export async function startSellerStandIn(): Promise<StandIn> {
     }
     standIn.presented.push(request.headers);
     const { status, headers, body } = standIn.answer(standIn.presented.length);
+    if (status === 0) return void response.destroy();
     response.writeHead(status, headers).end(body);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');

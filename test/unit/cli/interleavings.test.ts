@@ -31,6 +31,9 @@ const KEY = `0x${'11'.repeat(32)}` as const;
 const KILLS = 35;
 const RAILS: readonly Rail[] = ['exact', 'lightning', 'channel'];
 
+/** A thousand take two minutes on a quiet machine. */
+const TIME_MS = 1_800_000;
+
 class Killed extends Error {}
 
 /** A process of the buyer, which dies at a step that is drawn. */
@@ -222,18 +225,22 @@ describe.each([
   [1, process.env.SLOW ? 1000 : 40],
   [2, process.env.SLOW ? 1000 : 40],
 ])('calls, kills and lost answers of %i processes that share a wallet', (processes, count) => {
-  test(`${count} interleavings of the seed ${seed}: never above the budget, no call twice, every paid call answered`, async () => {
-    const faults: string[] = [];
-    let [kills, answers] = [0, 0];
-    for (let at = 0; at < count; at++) {
-      const played = await play(String(at), processes);
-      faults.push(...played.faults);
-      kills += played.world.kills;
-      answers += played.delivered.size;
-    }
-    expect(faults).toEqual([]);
-    // It shows that the test killed and bought.
-    expect(kills).toBeGreaterThan(count);
-    expect(answers).toBeGreaterThan(count);
-  });
+  test(
+    `${count} interleavings of the seed ${seed}: never above the budget, no call twice, every paid call answered`,
+    async () => {
+      const faults: string[] = [];
+      let [kills, answers] = [0, 0];
+      for (let at = 0; at < count; at++) {
+        const played = await play(String(at), processes);
+        faults.push(...played.faults);
+        kills += played.world.kills;
+        answers += played.delivered.size;
+      }
+      expect(faults).toEqual([]);
+      // It shows that the test killed and bought.
+      expect(kills).toBeGreaterThan(count);
+      expect(answers).toBeGreaterThan(count);
+    },
+    TIME_MS,
+  );
 });
