@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http';
+import { jsonOrUndefined } from '../../../src/lib/untrusted.ts';
 
 /** One request as a stand-in sees it. */
 export interface Asked {
@@ -34,7 +35,8 @@ export async function startStandIn(answer: (asked: Asked) => Promise<Answered>) 
     request.on('end', async () => {
       const text = Buffer.concat(chunks).toString('utf8');
       const { pathname, searchParams } = new URL(request.url ?? '/', 'http://stand.in');
-      const body = text === '' ? null : JSON.parse(text);
+      // A form stays text.
+      const body = text === '' ? null : (jsonOrUndefined(text) ?? text);
       const one = {
         method: request.method ?? '',
         path: pathname,

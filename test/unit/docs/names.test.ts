@@ -6,7 +6,7 @@ import { blocksOf, GUIDES, inRepository, readText } from '../../support/document
 const source = inRepository('src/**/*.ts').map(readText).join('\n');
 // Builds of programs hold the service's sources, too.
 const isWritten = (path: string): boolean => !path.startsWith('test/dist/');
-const tools = inRepository('{scripts,test}/**/*.{ts,js}').filter(isWritten).map(readText).join('\n');
+const tools = inRepository('{cli,scripts,test}/**/*.{ts,js}').filter(isWritten).map(readText).join('\n');
 
 describe.each(GUIDES)('%s', (guide) => {
   const text = readText(guide);
