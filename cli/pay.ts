@@ -4,7 +4,7 @@ import { answerOf, askAndCheck, causeOf, Failed, LIGHTNING } from './checks.ts';
 import { addressIn, buyerKey, type Env, KeyError, NO_KEY, NO_PAYER } from './keys.ts';
 import { formatSats, formatUsdc } from './money.ts';
 import type { LightningPayer } from './payers/payer.ts';
-import type { Call, Limits, Outcome, Payment, Price, Quote } from './port.ts';
+import type { Answer, Call, Limits, Outcome, Payment, Price, Quote } from './port.ts';
 import { printable } from './printable.ts';
 import { CutOff, isAnswer, isBusy, present, type Reply, reasonOf, saysUncharged, transactionIn } from './seller.ts';
 import type { Buying, Shop } from './shop.ts';
@@ -200,7 +200,8 @@ async function goOn(open: Row, buying: Buying): Promise<Outcome | 'anew'> {
   for (let look = 0; look < LOOKS; look++) {
     const row = wallet.byId(open.id);
     if (!row) return 'anew';
-    if (row.state === 'arrived' || (row.state === 'answered' && row.answer)) return answered(row, wallet);
+    const isHere = row.state === 'arrived' || row.state === 'answered';
+    if (isHere && row.answer) return answered(row, row.answer, buying);
     if (row.state !== 'counted' && row.state !== 'signed') return 'anew';
     if (wallet.hold(row.id, buying.me)) {
       // It may have moved on before it was held.
@@ -218,10 +219,22 @@ async function goOn(open: Row, buying: Buying): Promise<Outcome | 'anew'> {
   return { kind: 'unanswered', message: 'another process works on this call still', payment: shown(row) };
 }
 
-const answered = (row: Row, wallet: Wallet): Outcome => {
-  const answer = row.answer ?? { status: 200, contentType: null, body: Buffer.alloc(0) };
-  return { kind: 'answered', answer, payment: shown(row), delivered: () => wallet.answer(row.id) };
-};
+const answered = (row: Row, answer: Answer, { limits, shop }: Buying): Outcome => ({
+  kind: 'answered',
+  answer,
+  payment: shown(row),
+  delivered() {
+    try {
+      shop.wallet.answer(row.id);
+    } catch (error) {
+      // Then the same call gets the same answer once more.
+      limits.say(`warning: ${failureOf(error)}`);
+    }
+  },
+});
+
+const failureOf = (error: unknown): string =>
+  `the record of payments failed: ${printable(error instanceof Error ? error.message : String(error))}`;
 
 /** Steps 7 to 9 for a row that this process holds. */
 async function finish(row: Row, buying: Buying, how: { isResumed: boolean }): Promise<Outcome | 'anew'> {
@@ -240,9 +253,23 @@ async function finish(row: Row, buying: Buying, how: { isResumed: boolean }): Pr
     if (signed === 'anew') return 'anew';
     if ('kind' in signed) return signed as Outcome;
     return await presentNow(row, signed as Readonly<Record<string, string>>, buying);
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    // The row says how far it came.
+    const message = `${failureOf(error)}; run the same call again once it works`;
+    return { kind: 'unanswered', message, payment: shown(row) };
   } finally {
     clearInterval(renewing);
-    wallet.release(row.id, buying.me);
+    letGo(row, buying);
+  }
+}
+
+/** Lets other calls work on a row. Where the record fails, the lease ends by itself. */
+function letGo({ id }: Row, { me, shop }: Buying): void {
+  try {
+    shop.wallet.release(id, me);
+  } catch {
+    // What comes next on the record says what is wrong with it.
   }
 }
 
@@ -334,7 +361,7 @@ async function presentNow(row: Row, signed: Readonly<Record<string, string>>, bu
     return unanswered(row, `no answer; ${openText} (${cause})`, buying);
   }
   const { reply, cutOff } = final;
-  if (isAnswer(reply)) return keepAnswer(row, reply, buying);
+  if (isAnswer(reply)) return sayAndKeep(row, reply, buying);
   const failure = `status ${reply.status}: ${reasonOf(reply)}`;
   if (cutOff) {
     const message = `${failure}; an earlier answer was cut off; ${outcomeBy(reply.headers, cutOff)}`;
@@ -360,21 +387,33 @@ function pinFor(row: Row, wallet: Wallet): void {
   if (!LOOPBACK.test(row.host)) wallet.pin(row.host, row);
 }
 
-/** Step 9. */
-function keepAnswer(row: Row, reply: Reply, { limits, shop }: Buying): Outcome {
-  const { wallet } = shop;
+/** Step 9. A record that fails costs nobody the answer: the payment waits still, and may be presented once more. */
+function keepAnswer(row: Row, reply: Reply, transaction: string | null, buying: Buying): Outcome {
+  const { wallet } = buying.shop;
+  const answer = answerOf(reply);
+  try {
+    wallet.arrive(row.id, answer, transaction === null ? null : printable(transaction));
+    if (row.way !== 'l402' && row.way !== 'mpp-lightning') pinFor(row, wallet);
+    return answered(wallet.byId(row.id) ?? row, answer, buying);
+  } catch (error) {
+    buying.limits.say(`warning: ${failureOf(error)}`);
+    return answered(row, answer, buying);
+  }
+}
+
+/** Tells what the answer's receipt says, and keeps the answer. */
+function sayAndKeep(row: Row, reply: Reply, buying: Buying): Outcome {
+  const { limits } = buying;
   const transaction = receiptFor(row, reply.headers);
-  wallet.arrive(row.id, answerOf(reply), transaction === null ? null : printable(transaction));
-  if (row.way !== 'l402' && row.way !== 'mpp-lightning') pinFor(row, wallet);
   if (row.amount.msat !== null) {
     if (transaction === null) limits.say('the answer came without a receipt for this payment');
-  } else if (row.way !== 'channel') {
+  } else {
     const price = formatUsdc(row.amount.units ?? 0n);
     const open = `the authorization can be charged until ${row.expiresAt} (Unix seconds), its nonce is ${row.reference}`;
     if (transaction !== null) limits.say(`paid:    ${price}, transaction ${printable(transaction)}`);
     else limits.say(`paid:    ${price} was authorized, but the answer came without a receipt; ${open}`);
   }
-  return answered(wallet.byId(row.id) ?? row, wallet);
+  return keepAnswer(row, reply, transaction, buying);
 }
 
 /** Steps 7 to 9 over a payment channel, whose client signs anew after a correction of its record. */
@@ -404,9 +443,7 @@ async function payOverChannel(row: Row, buying: Buying): Promise<Outcome> {
       delay: shop.delay,
       book,
     });
-    wallet.arrive(row.id, answerOf(reply), transaction === null ? null : printable(transaction));
-    pinFor(row, wallet);
-    return answered(wallet.byId(row.id) ?? row, wallet);
+    return keepAnswer(row, reply, transaction, buying);
   } catch (error) {
     if (!(error instanceof ChannelFailure)) throw error;
     const cause = error.cause instanceof Error && !(error.cause instanceof Refused) ? causeOf(error) : '';

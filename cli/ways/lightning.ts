@@ -60,9 +60,9 @@ export function readLightning({ headers }: Asked, call: Call): readonly Offer[] 
       rail: 'lightning',
       protocol: 'x402',
       amount: { units: null, msat: BigInt(amount) },
-      network: String(network),
+      network: printable(network),
       asset: 'BTC',
-      payTo: invoice ? Buffer.from(invoice.payee).toString('hex') : String(payTo),
+      payTo: invoice ? Buffer.from(invoice.payee).toString('hex') : printable(payTo),
       description,
       // Checked by the plan, with the request's hash.
       resource: null,

@@ -34,7 +34,7 @@ export interface Spent {
 }
 
 /** The contract that payers of the Gateway's stand-in sign for. */
-const GATEWAY_WALLET = `0x${'77'.repeat(20)}` as const;
+export const GATEWAY_WALLET = `0x${'77'.repeat(20)}` as const;
 /** 5 USDC on the chain and in the Gateway: more than the least deposit of a channel. */
 const FUNDS = 5_000_000n;
 

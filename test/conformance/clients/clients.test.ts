@@ -8,7 +8,7 @@ import { answerOf } from '../../../scripts/clients/client.ts';
 import { CLIENTS } from '../../../scripts/clients/clients.ts';
 import { KIT_CLIENTS } from '../../../scripts/clients/faremeter-client.ts';
 import { judgeClient, type Outcome } from '../../../scripts/clients/judge.ts';
-import { openShop, type Shop, type Wallet } from '../../../scripts/clients/shop.ts';
+import { GATEWAY_WALLET, openShop, type Shop, type Wallet } from '../../../scripts/clients/shop.ts';
 import { documentedClients, documentedRows } from '../../support/clients-table.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { runCommand } from '../../support/service/operator-command.ts';
@@ -164,6 +164,21 @@ describe('npm run pay buys from the whole service', () => {
     expect(readdirSync(folder)).toEqual(['.percall']);
     const { usdc, gateway } = await wallet.spent();
     expect({ usdc, gateway }).toEqual({ usdc: surface === '/v1/lightning' ? 0n : 500n, gateway: 0n });
+  });
+
+  test('from a deposit in the Gateway, for the Gateway’s own contract alone', async () => {
+    const { args, env } = commandLine('/v1/paid', ['--gateway']);
+    const foreign = await payHere(args, { env, folder });
+    expect([foreign.code, foreign.stderr]).toEqual([3, expect.stringContaining("another contract than Circle's")]);
+    const { code, stdout, stderr } = await payHere(args, {
+      env: { ...env, GATEWAY_WALLET_ADDRESS: GATEWAY_WALLET },
+      folder,
+    });
+    expect(code, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ gas });
+    expect(stderr).toMatch(/paid: +0\.0005 USDC, transaction [0-9a-f-]{36}/);
+    const { usdc, gateway } = await wallet.spent();
+    expect({ usdc, gateway }).toEqual({ usdc: 0n, gateway: 500n });
   });
 
   test('and names the search as the list, where it lists the route', async () => {

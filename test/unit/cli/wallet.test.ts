@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { KeyError, readSecret } from '../../../cli/keys.ts';
 import type { BudgetScope, Buyer, Call, Outcome } from '../../../cli/port.ts';
 import type { Seller } from '../../../cli/seller.ts';
-import { openRecord } from '../../../cli/wallet/record.ts';
+import { openRecord, type Wallet } from '../../../cli/wallet/record.ts';
 import { createModelSeller, type ModelSeller, PRICE, PRICE_MSAT } from '../../support/cli/model-seller.ts';
 import { buyerIn, httpCall, LIMITS, newFolder, wordOf } from '../../support/cli/open-buyer.ts';
 import { startStandIn } from '../../support/upstream/http-stand-in.ts';
@@ -296,6 +296,40 @@ describe('the record', () => {
     const outcome = await buyer.pay(at('a'), LIMITS);
     expect(wordOf(outcome)).toBe('answered');
     expect(texts()).not.toContain('PAYMENT-SIGNATURE');
+  });
+
+  /** The record, but one of its steps fails, as on a full disk. */
+  const failingAt =
+    (step: 'sign' | 'arrive') =>
+    (wallet: Wallet): Wallet => ({
+      ...wallet,
+      [step]: () => {
+        throw new Error('database or disk is full');
+      },
+    });
+
+  test('that fails before the signed payment is kept shows nobody the payment', async () => {
+    const { buyer, open, seller } = shop();
+    const broken = open({ through: failingAt('sign') });
+    const outcome = await broken.pay(at('a'), LIMITS);
+    expect([wordOf(outcome), (outcome as { message: string }).message]).toEqual([
+      'unanswered',
+      expect.stringContaining('disk is full; run the same call again'),
+    ]);
+    expect(seller.presented.has('/a')).toBe(false);
+    expect(buyer.open().map(({ state }) => state)).toEqual(['counted']);
+    // The same authorization is signed, and no other is counted.
+    expect(wordOf(await buyer.pay(at('a'), LIMITS))).toBe('answered');
+    expect([...(seller.presented.get('/a') ?? [])]).toEqual([buyer.open()[0]?.reference]);
+  });
+
+  test('that fails when the answer is there costs nobody the answer, and the payment waits still', async () => {
+    const { buyer, open, seller } = shop();
+    const outcome = await open({ through: failingAt('arrive') }).pay(at('a'), LIMITS);
+    expect(outcome).toMatchObject({ kind: 'answered', answer: { body: Buffer.from('/a') } });
+    expect(buyer.open().map(({ state }) => state)).toEqual(['signed']);
+    expect(wordOf(await buyer.pay(at('a'), LIMITS))).toBe('answered');
+    expect(seller.presented.get('/a')?.size).toBe(1);
   });
 
   test('of a newer version is not opened', () => {
