@@ -95,7 +95,7 @@ const terms = (rpcUrl: string | null = rpc.url) => ({ privateKey: KEY, directory
 /** Pays an offer to the seller. Resolves with the answer, or the command's error. */
 const payOffer = (offered: Entry, at = terms()): Promise<string> => {
   const asked = sellerOf({ kind: 'http', method: 'GET', url: new URL(seller.url), body: null });
-  // Nothing is counted here: test/unit/scripts/wallet.test.ts does that.
+  // Nothing is counted here: wallet.test.ts does that.
   const book = { kept: null, count: () => {}, keep: () => {} };
   const presenting = { say: () => {}, delay: async () => {}, book };
   return payByChannel(asked, readChannelOffer(demand(offered))!, at, presenting).then(
