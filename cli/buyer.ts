@@ -55,7 +55,8 @@ function ownHolder(): Holder {
 }
 
 /**
- * Opens a buyer over the record in its data folder, which is made where it is missing. Several may be open on one folder,
+ * Opens a buyer over the record in its data folder, which is made where it is missing. Several may be open on one
+ * folder,
  * in one process or in several. Throws when the folder or its database cannot be used.
  */
 export function openBuyer(settings: BuyerSettings, given: Partial<Surroundings> = {}): Buyer {

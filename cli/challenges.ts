@@ -3,7 +3,8 @@ import type { PaymentRequired } from '@x402/core/types';
 import { z } from 'zod';
 import { jsonOrUndefined } from '../src/lib/untrusted.ts';
 
-// What a 402 says, by protocol: x402's header, the challenges of WWW-Authenticate, MPP's Payment challenges and receipts.
+// What a 402 says, by protocol: x402's header, the challenges of WWW-Authenticate, MPP's Payment challenges and
+// receipts.
 
 /** The members of a 402 that matter to a buyer. All others are kept as they are. */
 const challengeSchema = z.looseObject({
@@ -38,7 +39,10 @@ function decode(header: string): Challenge | null {
   }
 }
 
-/** A PAYMENT-REQUIRED header with the entries alone that `keeps` accepts. Null when none is left, and for anything but a challenge. */
+/**
+ * A PAYMENT-REQUIRED header with the entries alone that `keeps` accepts. Null when none is left, and for anything but a
+ * challenge.
+ */
 export function keepEntries(header: string, keeps: (entry: unknown) => boolean): string | null {
   const challenge = decode(header);
   const accepts = challenge?.accepts.filter(keeps) ?? [];
@@ -47,7 +51,8 @@ export function keepEntries(header: string, keeps: (entry: unknown) => boolean):
 
 /**
  * Whether an offer's `resource.url` is the requested URL: the same host and path, and the same query or none.
- * Sellers leave out a long query (ours above 1,024 characters), and a seller behind a proxy that ends TLS names itself `http`.
+ * Sellers leave out a long query (ours above 1,024 characters), and a seller behind a proxy that ends TLS names itself
+ * `http`.
  * Any other difference means that the offer is for another request.
  */
 export function isAskedResource(asked: URL, resourceUrl: string): boolean {
@@ -58,7 +63,10 @@ export function isAskedResource(asked: URL, resourceUrl: string): boolean {
   );
 }
 
-/** A URL in the form in which an invoice binds it and fetch requests it: without a fragment, and without the question mark of an empty query. */
+/**
+ * A URL in the form in which an invoice binds it and fetch requests it: without a fragment, and without the question
+ * mark of an empty query.
+ */
 export function boundUrl({ origin, pathname, search }: URL): string {
   return `${origin}${pathname}${search}`;
 }
@@ -81,8 +89,10 @@ const TOKEN68 = /[A-Za-z0-9._~+/-]+=*(?=[ \t]*(?:,|$))/y;
 const GAP = /[\s,]*/y;
 
 /**
- * Reads the challenges of a WWW-Authenticate header, whose lines the client has joined by commas (RFC 9110). Reading ends at the first text that is not of
- * that form. The challenge that contains such text, or names a parameter twice, is left out: it could mean two things. Never throws.
+ * Reads the challenges of a WWW-Authenticate header, whose lines the client has joined by commas (RFC 9110). Reading
+ * ends at the first text that is not of
+ * that form. The challenge that contains such text, or names a parameter twice, is left out: it could mean two things.
+ * Never throws.
  */
 export function readAuthChallenges(header: string): AuthChallenge[] {
   const text = header.slice(0, MAX_CHARACTERS);
@@ -140,7 +150,10 @@ const ECHOED = [...REQUIRED, 'expires', 'digest', 'opaque'] as const;
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/i;
 const object = z.record(z.string(), z.unknown());
 
-/** Reads every `Payment` challenge of a header. A challenge that cannot be read becomes a fault, and does no harm to the others. */
+/**
+ * Reads every `Payment` challenge of a header. A challenge that cannot be read becomes a fault, and does no harm to the
+ * others.
+ */
 export function readPaymentChallenges(challenges: readonly AuthChallenge[]): (PaymentChallenge | Fault)[] {
   return challenges.filter(({ scheme }) => scheme === 'payment').map(read);
 }
@@ -176,7 +189,9 @@ export function paymentCredential(challenge: object, payload: object, source?: s
 
 const receiptSchema = z.looseObject({ status: z.literal('success'), reference: z.string().min(1) });
 
-/** What the receipt of an answer refers to: a transaction, or a payment hash. Null without a receipt that can be read. */
+/**
+ * What the receipt of an answer refers to: a transaction, or a payment hash. Null without a receipt that can be read.
+ */
 export function receiptReference(headers: Headers): string | null {
   const receipt = receiptSchema.safeParse(decodeJson(headers.get('payment-receipt') ?? ''));
   return receipt.success ? receipt.data.reference : null;

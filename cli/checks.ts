@@ -13,7 +13,8 @@ import { statedPrice } from './ways/lightning.ts';
 import { pickOffers } from './ways/pick.ts';
 import { type Asked, type Offer, Refused, saidBy } from './ways/way.ts';
 
-// What is looked at before anything is counted or signed, in this order: what the seller's hint says, the ways on offer,
+// What is looked at before anything is counted or signed, in this order: what the seller's hint says, the ways on
+// offer,
 // the resource, the recipient, the listed price, the call's limits, the rate of sats, a Gateway's deposit.
 
 /** Lightning wallets have no address of their own. */
@@ -70,7 +71,9 @@ export const answerOf = ({ status, headers, body }: Reply): Answer => ({
   body,
 });
 
-/** The 402 of an answer. Throws for any other: only a 402 asks for money. Sellers send WWW-Authenticate with others too. */
+/**
+ * The 402 of an answer. Throws for any other: only a 402 asks for money. Sellers send WWW-Authenticate with others too.
+ */
 function askedIn({ status, headers, body }: Reply): Asked {
   const asks = headers.has('payment-required') || headers.has('www-authenticate');
   const text = body.toString('utf8');
@@ -116,7 +119,8 @@ function checkPinned(offer: Offer, { pins, listing, host }: Known): void {
   const done = offer.rail === LIGHTNING ? 'paid' : 'signed';
   if (!isPinned(offer, pins)) {
     const before = pins.map(({ network, payTo }) => `${payTo} on ${network}`).join(', ');
-    const text = `${printable(host)} asks to be paid at ${offer.payTo} on ${offer.network}, and was paid at ${before} before`;
+    const asks = `asks to be paid at ${offer.payTo} on ${offer.network}`;
+    const text = `${printable(host)} ${asks}, and was paid at ${before} before`;
     throw new Refused(
       'not-pinned',
       `${text}: percall wallet unpin ${printable(host)} accepts the new one; nothing was ${done}`,
@@ -153,13 +157,16 @@ async function listingOf({ call, limits, shop }: Buying, { asset }: Offer): Prom
 
 const UNLISTED = 'no price could be read from the listing; the ceiling alone holds';
 /**
- * The part of a price in sats that may come from the rate alone, in percent: the seller's exchange and the buyer's do not
+ * The part of a price in sats that may come from the rate alone, in percent: the seller's exchange and the buyer's do
+ * not
  * agree, and the rate moves while a quote lasts.
  */
 const RATE_TOLERANCE = 5n;
 const SAT = 1000n;
 
-/** Throws above the listed price, which it shows and returns as text. A price in USD bounds sats where a rate is known. */
+/**
+ * Throws above the listed price, which it shows and returns as text. A price in USD bounds sats where a rate is known.
+ */
 async function checkListed({ limits, shop }: Buying, offer: Offer, listing: Listing | null): Promise<string | null> {
   const { say } = limits;
   const { units, msat } = listing?.price ?? { units: null, msat: null };
@@ -222,7 +229,8 @@ function checkLimits({ amount }: Offer, { maxUnits, maxMsat }: Limits): void {
 }
 
 /**
- * Values sats at the higher of the seller's rate and the buyer's own, where a budget in USDC or a named rate asks for it.
+ * Values sats at the higher of the seller's rate and the buyer's own, where a budget in USDC or a named rate asks for
+ * it.
  * Throws where the two rates are more than 5 % apart, where the stated price is another one, and where none is known.
  */
 async function checkRate(
@@ -247,13 +255,15 @@ async function checkRate(
   if (theirs && differ(theirs, own))
     throw new Refused(
       'bad-rate',
-      `the seller counts ${printable(stated.btcUsd)} USD a bitcoin, which is more than 5 % from ${formatUsdc(own)}; nothing was paid`,
+      `the seller counts ${printable(stated.btcUsd)} USD a bitcoin, which is more than 5 % from ${formatUsdc(own)}; ` +
+        'nothing was paid',
     );
   const price = stated && parseUsd(stated.priceUsd);
   if (price !== null && msat > wholeSats(satsOf(price, own)))
     throw new Refused(
       'bad-rate',
-      `${formatSats(msat)} is more than the stated ${printable(stated?.priceUsd)} USD by the buyer's own rate; nothing was paid`,
+      `${formatSats(msat)} is more than the stated ${printable(stated?.priceUsd)} USD by the buyer's own rate; ` +
+        'nothing was paid',
     );
   const rate = theirs && theirs > own ? theirs : own;
   return { amount: { units: usdcValue(msat, rate), msat }, rate };

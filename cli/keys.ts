@@ -14,7 +14,10 @@ export class KeyError extends Error {}
 /** The bits of a file's mode that let others read or change it. */
 const OTHERS = 0o077;
 
-/** A secret of the environment, or of the file that `NAME_FILE` names. Null for neither. Throws for both, and for an open file. */
+/**
+ * A secret of the environment, or of the file that `NAME_FILE` names. Null for neither. Throws for both, and for an
+ * open file.
+ */
 export function readSecret(env: Env, name: string): string | null {
   const [value, file] = [env[name], env[`${name}_FILE`]];
   if (value && file) throw new KeyError(`${name} and ${name}_FILE are both set: set one`);
@@ -59,7 +62,9 @@ const PAYERS = ['NWC_PAYER', 'LND_PAYER_URL', 'CLN_PAYER_URL', 'PHOENIXD_PAYER_U
 /** Whether a Lightning wallet is named. */
 export const namesPayer = (env: Env): boolean => PAYERS.some((name) => env[name] || env[`${name}_FILE`]);
 
-/** The Lightning wallet that the environment names; null when it names none. Throws for several, and an incomplete one. */
+/**
+ * The Lightning wallet that the environment names; null when it names none. Throws for several, and an incomplete one.
+ */
 export async function payerFrom(env: Env): Promise<LightningPayer | null> {
   const named = PAYERS.filter((name) => env[name] || env[`${name}_FILE`]);
   const [name, other] = named;

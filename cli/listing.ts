@@ -27,7 +27,8 @@ interface Route {
 }
 
 /**
- * The price of this route, from the seller's own OpenAPI document: `x-payment-info` with a price in USD, or with MPP's offers in base units. The
+ * The price of this route, from the seller's own OpenAPI document: `x-payment-info` with a price in USD, or with MPP's
+ * offers in base units. The
  * lower one counts where it has both. Null when the document has none.
  */
 export function listedPriceOf(openapi: unknown, { path, method, asset }: Route): ListedPrice | null {
@@ -45,7 +46,9 @@ export function listedPriceOf(openapi: unknown, { path, method, asset }: Route):
   return units === null && msat === null ? null : { units, msat };
 }
 
-/** The `x-payment-info` of a path's method. A path that equals the requested one comes before a template that fits it. */
+/**
+ * The `x-payment-info` of a path's method. A path that equals the requested one comes before a template that fits it.
+ */
 function paymentInfoOf(openapi: unknown, path: string, method: string): unknown {
   const document = z.looseObject({ paths: z.record(z.string(), z.unknown()) }).safeParse(openapi);
   if (!document.success) return null;
@@ -166,7 +169,10 @@ export async function findListing(
 const descriptorSchema = z.looseObject({ btcUsd: z.string() });
 const MSAT_PER_BTC = 100_000_000_000n;
 
-/** Converts USDC base units to millisatoshis at the rate of a percall service, rounded up. Null when the service has no rate. */
+/**
+ * Converts USDC base units to millisatoshis at the rate of a percall service, rounded up. Null when the service has no
+ * rate.
+ */
 export async function readRate(discovery: URL): Promise<((units: bigint) => bigint) | null> {
   const descriptor = descriptorSchema.safeParse(await readJson(new URL('/v1/lightning', discovery)));
   const unitsPerBtc = descriptor.success ? parseUsd(descriptor.data.btcUsd) : null;

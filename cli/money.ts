@@ -40,7 +40,8 @@ export function formatSats(msat: bigint): string {
 }
 
 /**
- * The longest that this buyer leaves an authorization open, in seconds, also where a seller allows a week. Whoever holds
+ * The longest that this buyer leaves an authorization open, in seconds, also where a seller allows a week. Whoever
+ * holds
  * it can charge it until then. A payment is presented for up to seven minutes, and a seller settles it within seconds.
  */
 export const VALIDITY_SECONDS = 600;
@@ -52,7 +53,8 @@ export interface UsdcToken {
 }
 
 /**
- * The contracts that are USDC with EIP-3009, by CAIP-2 network: those of the stock client's table, which a test compares,
+ * The contracts that are USDC with EIP-3009, by CAIP-2 network: those of the stock client's table, which a test
+ * compares,
  * and Arc's. A contract that only calls itself USDC is not among them.
  */
 const TOKENS: readonly (readonly [network: string, asset: string, name: string, version: string])[] = [

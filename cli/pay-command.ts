@@ -24,7 +24,9 @@ export interface Surroundings {
   readonly progress?: (text: string | null) => void;
 }
 
-/** 0 answered, 1 failed before paying, 2 usage, 3 refused, 4 paid and no answer yet, 5 not charged by the seller's word. */
+/**
+ * 0 answered, 1 failed before paying, 2 usage, 3 refused, 4 paid and no answer yet, 5 not charged by the seller's word.
+ */
 export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5;
 
 /** Runs the command with these words. A failure is told to the buyer, its reason in the last line. */

@@ -3,7 +3,8 @@ import { parseSats, parseUsd, parseUsdc } from './money.ts';
 import type { Protocol, Rail } from './port.ts';
 
 /** What `percall pay --help` prints. */
-export const USAGE = `Buys one answer from a seller that asks to be paid over x402, L402 or MPP, in USDC or in bitcoin over Lightning.
+export const USAGE = `Buys one answer from a seller that asks to be paid over x402, L402 or MPP,
+in USDC or in bitcoin over Lightning.
 
   percall pay URL [--rail usdc|lightning] [--protocol x402|l402|mpp] [--max-usdc 0.01] [--max-sats 100] [--dry-run]
   percall pay URL --method POST --data '{"a":1}'
@@ -25,8 +26,8 @@ export const USAGE = `Buys one answer from a seller that asks to be paid over x4
   --data TEXT      the request's body; --content-type T says what it is (default application/json)
   --dry-run        show what would be paid, pay and sign nothing; no key needed
   --channel        pay in USDC over a payment channel: one deposit, then a signed voucher for each call
-  --max-deposit N  refuse to deposit more than this, in USDC (default 1). A deposit is the least that the seller takes, or
-                   five calls where it names none
+  --max-deposit N  refuse to deposit more than this, in USDC (default 1). A deposit is the least that the seller takes,
+                   or five calls where it names none
   --channel-dir D  the folder with the channels' records (default: channels in the data folder)
   --refund         ask the seller for the rest of the channel; URL is any of the seller's priced routes
   --gateway        pay from a deposit in Circle's Gateway, for which an authorization is open for a week
@@ -37,7 +38,8 @@ export const USAGE = `Buys one answer from a seller that asks to be paid over x4
 Keys and wallets are read from the environment, or from a file of mode 0600 that NAME_FILE names:
   BUYER_PRIVATE_KEY   the key that signs for USDC (0x and 64 hex digits)
   NWC_PAYER           a nostr+walletconnect:// connection that may pay; or one of
-  LND_PAYER_URL       LND's REST interface, with LND_PAYER_MACAROON (hex) and, for its own certificate, LND_PAYER_TLS_CERT
+  LND_PAYER_URL       LND's REST interface, with LND_PAYER_MACAROON (hex)
+                      and, for its own certificate, LND_PAYER_TLS_CERT (a file)
   CLN_PAYER_URL       Core Lightning's clnrest, with CLN_PAYER_RUNE (for pay and listpays)
   PHOENIXD_PAYER_URL  phoenixd, with PHOENIXD_PAYER_PASSWORD
   PAYER_URL           a URL that takes POST { "invoice" } and answers { "preimage" }, as the demonstration has one
@@ -201,7 +203,8 @@ interface Ceiling {
 }
 
 /**
- * The command line's ceiling, else the environment's, else the default. Throws UsageError for two different ones, because
+ * The command line's ceiling, else the environment's, else the default. Throws UsageError for two different ones,
+ * because
  * one of them is a mistake.
  */
 function readCeiling({ values, positionals }: Given, env: Env, ceiling: Ceiling) {

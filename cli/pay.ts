@@ -152,8 +152,8 @@ async function buy(buying: Buying): Promise<Outcome | 'anew'> {
   if (counted.kind === 'over') throw new Refused('above-budget', `${counted.message}; nothing was ${done}`);
   if (counted.kind === 'taken') {
     const of = plan.channel ? 'another call over this channel' : 'an earlier payment of this invoice';
-    const text = `${of} waits for its answer: ${counted.row.call}; run that one again, or give it up; nothing was ${done}`;
-    throw new Refused('channel-busy', text);
+    const text = `${of} waits for its answer: ${counted.row.call}; run that one again, or give it up`;
+    throw new Refused('channel-busy', `${text}; nothing was ${done}`);
   }
   if (counted.kind === 'open') return 'anew';
   return finish(counted.row, buying, { isResumed: false });
@@ -188,7 +188,9 @@ function withFee({ amount }: Price, { content }: Plan, { payer, limits, rate }: 
   return { amount: { units, msat }, content: { ...content, feeLimitMsat: (payer?.limitsFee ? fee : room).toString() } };
 }
 
-/** In milliseconds: how often a call that another process pays for is looked at, and how often a held row is renewed. */
+/**
+ * In milliseconds: how often a call that another process pays for is looked at, and how often a held row is renewed.
+ */
 const LOOK_MS = 100;
 const RENEW_MS = 5000;
 /** How long this process waits for another one: longer than a payment is presented. In looks. */
@@ -376,7 +378,8 @@ async function presentNow(row: Row, signed: Readonly<Record<string, string>>, bu
 /** What to do about an authorization that has expired, where nobody can look whether it was used. */
 function afterExpiry({ id, expiresAt, amount }: Row, { shop }: Buying): string {
   if (amount.msat !== null || expiresAt === null || expiresAt > shop.now()) return '';
-  return `. It has expired: with RPC_URL it is looked up, and paid anew if it was not used; percall wallet drop ${id} gives it up`;
+  const how = 'with RPC_URL it is looked up, and paid anew if it was not used';
+  return `. It has expired: ${how}; percall wallet drop ${id} gives it up`;
 }
 
 /** This machine, as a URL names it. */
@@ -409,7 +412,8 @@ function sayAndKeep(row: Row, reply: Reply, buying: Buying): Outcome {
     if (transaction === null) limits.say('the answer came without a receipt for this payment');
   } else {
     const price = formatUsdc(row.amount.units ?? 0n);
-    const open = `the authorization can be charged until ${row.expiresAt} (Unix seconds), its nonce is ${row.reference}`;
+    const until = `${row.expiresAt} (Unix seconds)`;
+    const open = `the authorization can be charged until ${until}, its nonce is ${row.reference}`;
     if (transaction !== null) limits.say(`paid:    ${price}, transaction ${printable(transaction)}`);
     else limits.say(`paid:    ${price} was authorized, but the answer came without a receipt; ${open}`);
   }

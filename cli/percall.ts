@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { join } from 'node:path';
 
-// The command: its first word says what runs. Everything is loaded on demand, because `percall --help` must be quick, and
+// The command: its first word says what runs. Everything is loaded on demand, because `percall --help` must be quick,
+// and
 // because each part has its own needs.
 //
 // Buying runs on this Node and newer. The others use the service's database, whose binding crashes on an
@@ -93,6 +94,7 @@ async function main([name, ...words]: readonly string[]): Promise<number> {
 
 // Files of payments and channels hold signatures.
 process.umask(0o077);
-// A reader may have gone. Its write then fails, and the command says so; without a listener Node would end it before that.
+// A reader may have gone. Its write then fails, and the command says so; without a listener Node would end it before
+// that.
 process.stdout.on('error', () => {});
 process.exitCode = await main(process.argv.slice(2));

@@ -6,7 +6,8 @@
 //    presents the same payment until its answer is there, and returns that answer.
 // 3. Nothing above a budget, a limit of the call or the listed price is signed, nor anything in another asset, to
 //    another recipient or on another network than the catalogue lists or an earlier purchase pinned.
-// 4. Keys, preimages and signed payments reach no log and no outcome. Text of a seller in a message is cleaned and short.
+// 4. Keys, preimages and signed payments reach no log and no outcome. Text of a seller in a message is cleaned and
+// short.
 
 /** A request over HTTP. `fetch`'s own headers apart, it has none but a body's content type. */
 export interface HttpCall {
@@ -130,7 +131,8 @@ export interface Payment {
   readonly expiresAt: number | null;
   /**
    * `counted`: before its signature; `signed`: it waits for its answer; `arrived`: the answer is here and was not
-   * delivered yet; `answered`; `returned`: expired and unused, so no budget counts it; `refused`: a voucher that took nothing
+   * delivered yet; `answered`; `returned`: expired and unused, so no budget counts it; `refused`: a voucher that took
+   * nothing
    * by the seller's word, which the channel's next one covers; `dropped`: given up by a person.
    */
   readonly state: 'counted' | 'signed' | 'arrived' | 'answered' | 'returned' | 'refused' | 'dropped';

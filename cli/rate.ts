@@ -5,7 +5,8 @@ import { createRateSource } from '../src/upstream/rates/bitcoin.ts';
 import type { Env } from './keys.ts';
 import { parseUsd } from './money.ts';
 
-// The buyer's own rate of bitcoin: what a person names, else the median of three exchanges. A seller's rate is only ever
+// The buyer's own rate of bitcoin: what a person names, else the median of three exchanges. A seller's rate is only
+// ever
 // compared with it.
 
 /** The exchanges' addresses. The variables are those of the service, for stand-ins. */

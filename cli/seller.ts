@@ -11,7 +11,8 @@ import type { Call, HttpCall, ToolCall } from './port.ts';
 import { printable } from './printable.ts';
 
 // A call as its seller sees it: it is asked without a payment, and presented with one, over HTTP or as a tool.
-// 1. `sellerOf` makes one exchange of a call. A tool's answers are told in HTTP's words, so the ways to pay know no tools.
+// 1. `sellerOf` makes one exchange of a call. A tool's answers are told in HTTP's words, so the ways to pay know no
+// tools.
 // 2. `present` sends the same payment until its answer is final.
 // 3. The last part reads what a final answer says of the money. All of it is untrusted.
 
@@ -137,7 +138,8 @@ const MAX_RETRIES = 5;
 /** The longest wait between two attempts. A longer Retry-After is cut to it. */
 const MAX_WAIT_SECONDS = 10;
 /**
- * How many cut-off answers to one payment are followed by another attempt. A seller delivers an answer a few times only,
+ * How many cut-off answers to one payment are followed by another attempt. A seller delivers an answer a few times
+ * only,
  * so some are left for later.
  */
 const MAX_CUT_OFF = 2;
@@ -161,9 +163,12 @@ export interface Presenting {
 }
 
 /**
- * Sends a payment and returns its final answer. It presents the same payment again when the connection breaks, before or
- * within the body of a 2xx, and while the status is worth it. A seller takes one payment once; a newly signed one could be
- * charged in addition. Throws `CutOff` when an answer was cut off and no other came, and the last attempt's error when that
+ * Sends a payment and returns its final answer. It presents the same payment again when the connection breaks, before
+ * or
+ * within the body of a 2xx, and while the status is worth it. A seller takes one payment once; a newly signed one could
+ * be
+ * charged in addition. Throws `CutOff` when an answer was cut off and no other came, and the last attempt's error when
+ * that
  * one had no answer and none was cut off.
  */
 export async function present(

@@ -164,7 +164,8 @@ function listLines(payments: readonly Payment[], { json, csv }: Words['values'])
   return payments.map(({ id, at, state, call, way, amount, transaction, note }) => {
     const price = amount.msat === null ? formatUsdc(amount.units ?? 0n) : formatSats(amount.msat);
     const ends = [transaction && `transaction ${transaction}`, note].filter(Boolean).join('; ');
-    return `${new Date(at * 1000).toISOString()}  ${state}  ${price} (${way})  ${call}${ends && `\n    ${ends}`}\n    ${id}`;
+    const first = `${new Date(at * 1000).toISOString()}  ${state}  ${price} (${way})  ${call}`;
+    return [first, ends, id].filter(Boolean).join('\n    ');
   });
 }
 

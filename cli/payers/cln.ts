@@ -14,7 +14,8 @@ const listed = z.object({
 const failure = z.object({ code: z.number(), message: z.string() });
 
 /**
- * Codes of `pay` after which no part of the payment is under way: refused by the recipient, no route, too dear, expired,
+ * Codes of `pay` after which no part of the payment is under way: refused by the recipient, no route, too dear,
+ * expired,
  * ended without one in progress. And those of a rune that does not permit the method.
  */
 const NOTHING_PAID = new Set([203, 205, 206, 207, 210, 1501, 1502, 1503]);

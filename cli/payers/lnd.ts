@@ -29,16 +29,25 @@ interface Answer {
   readonly last: unknown;
 }
 
-/** The stream's error when the node was never asked to pay this hash. The same code as a plain answer means that there is no such route. */
+/**
+ * The stream's error when the node was never asked to pay this hash. The same code as a plain answer means that there
+ * is no such route.
+ */
 const notStarted = z.object({ error: z.object({ code: z.literal(5), message: z.literal("payment isn't initiated") }) });
-/** A gRPC status as JSON, in the stream or as a plain answer. An error without such a code does not come from the node. */
+/**
+ * A gRPC status as JSON, in the stream or as a plain answer. An error without such a code does not come from the node.
+ */
 const grpcStatus = z.object({ code: z.number(), message: z.string() });
 const failure = z.union([z.object({ error: grpcStatus }).transform(({ error }) => error), grpcStatus]);
-/** gRPC codes of a refusal before any attempt: invalid argument, not found, permission denied, failed precondition, unauthenticated. */
+/**
+ * gRPC codes of a refusal before any attempt: invalid argument, not found, permission denied, failed precondition,
+ * unauthenticated.
+ */
 const REFUSED_AT_ONCE = new Set([3, 5, 7, 9, 16]);
 
 /**
- * Makes a payer of an LND node, over `/v2/router/send` and `/v2/router/track`. Both stream JSON objects, one per line. The last one has the result.
+ * Makes a payer of an LND node, over `/v2/router/send` and `/v2/router/track`. Both stream JSON objects, one per line.
+ * The last one has the result.
  */
 export function createLndPayer({ url, macaroon, certificate }: LndPayerOptions): LightningPayer {
   const base = url.replace(/\/+$/, '');
@@ -88,13 +97,18 @@ export function createLndPayer({ url, macaroon, certificate }: LndPayerOptions):
   };
 }
 
-/** A payment hash in a path of the node's REST gateway: base64 for URLs, with padding. The gateway cannot read it without padding. */
+/**
+ * A payment hash in a path of the node's REST gateway: base64 for URLs, with padding. The gateway cannot read it
+ * without padding.
+ */
 function inPath(paymentHash: string): string {
   const bytes = Buffer.from(paymentHash, 'hex');
   return bytes.toString('base64').replaceAll('+', '-').replaceAll('/', '_');
 }
 
-/** A line of an answer, or null when it is not JSON. The line is never part of an error, because it may hold a preimage. */
+/**
+ * A line of an answer, or null when it is not JSON. The line is never part of an error, because it may hold a preimage.
+ */
 function parsed(line: string): unknown {
   try {
     return JSON.parse(line);
@@ -104,7 +118,8 @@ function parsed(line: string): unknown {
 }
 
 /**
- * The error for an answer that is not final. NotPaid when the node refused before any attempt; otherwise the payment may be complete or in flight.
+ * The error for an answer that is not final. NotPaid when the node refused before any attempt; otherwise the payment
+ * may be complete or in flight.
  */
 function unclear(answer: Answer): Error {
   const refusal = failure.safeParse(answer.last);

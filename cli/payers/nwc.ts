@@ -2,7 +2,8 @@ import { printable } from '../printable.ts';
 import { type LightningPayer, NotPaid } from './payer.ts';
 
 /**
- * NIP-47's codes after which the wallet has paid nothing. `PAYMENT_FAILED` is not one of them: a time-out is among its reasons, and then the payment
+ * NIP-47's codes after which the wallet has paid nothing. `PAYMENT_FAILED` is not one of them: a time-out is among its
+ * reasons, and then the payment
  * may still arrive.
  */
 const NOTHING_PAID = new Set([
@@ -14,13 +15,19 @@ const NOTHING_PAID = new Set([
   'UNAUTHORIZED',
 ]);
 
-/** Makes a payer of a wallet over Nostr Wallet Connect (NIP-47). The protocol has no fee limit, so the wallet's own limit applies. */
+/**
+ * Makes a payer of a wallet over Nostr Wallet Connect (NIP-47). The protocol has no fee limit, so the wallet's own
+ * limit applies.
+ */
 export async function createNwcPayer(connection: string): Promise<LightningPayer> {
   // Imported on demand, because it loads a Nostr client.
   const { NWCClient, Nip47WalletError } = await import('@getalby/sdk/nwc');
   const client = new NWCClient({ nostrWalletConnectUrl: connection });
 
-  /** The client prints messages that it cannot read, and puts them into errors. They may hold a preimage, so both are suppressed. */
+  /**
+   * The client prints messages that it cannot read, and puts them into errors. They may hold a preimage, so both are
+   * suppressed.
+   */
   async function ask<T>(request: () => Promise<T>): Promise<T> {
     const { error: print } = console;
     console.error = () => {};

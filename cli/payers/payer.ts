@@ -10,7 +10,8 @@ export interface LightningPayer {
    */
   pay(invoice: string, terms: PayTerms): Promise<unknown>;
   /**
-   * The preimage of an earlier payment; never pays a second time. Null when the payer is certain that no payment of this
+   * The preimage of an earlier payment; never pays a second time. Null when the payer is certain that no payment of
+   * this
    * hash has been made or is under way. Throws when the outcome is not known.
    */
   find(invoice: string, paymentHash: string): Promise<unknown>;

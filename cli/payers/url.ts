@@ -5,7 +5,8 @@ import { type LightningPayer, NotPaid } from './payer.ts';
 const TIMEOUT_MS = 90_000;
 
 /**
- * Makes a payer of a URL, such as the demo's. POST `{ invoice }` answers `{ preimage }`, or 4xx with `{ error }` when nothing was paid.
+ * Makes a payer of a URL, such as the demo's. POST `{ invoice }` answers `{ preimage }`, or 4xx with `{ error }` when
+ * nothing was paid.
  * It pays an invoice once. A second call for the same invoice returns the same preimage.
  */
 export function createUrlPayer(url: string): LightningPayer {

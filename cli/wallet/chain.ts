@@ -3,7 +3,8 @@ import { isObject } from '../../src/lib/untrusted.ts';
 import { usdcOn } from '../money.ts';
 import type { Wallet } from './record.ts';
 
-// What the buyer reads of the chain, at an endpoint of its own choice: what has become of expired authorizations, and what
+// What the buyer reads of the chain, at an endpoint of its own choice: what has become of expired authorizations, and
+// what
 // the wallet holds.
 
 /** Time-out of one answer, in milliseconds. */
@@ -43,7 +44,8 @@ async function call(
 
 /**
  * Gives back every authorization that has expired and was not used, by what the contract says at a block whose time is
- * past `validBefore`. A used or cancelled one is noted, and stays spent. One that cannot be looked up now stays as it is.
+ * past `validBefore`. A used or cancelled one is noted, and stays spent. One that cannot be looked up now stays as it
+ * is.
  * Returns how many were given back.
  */
 export async function sweepExpired(wallet: Wallet, rpcUrl: string): Promise<number> {

@@ -16,7 +16,8 @@ import type { Amount, Answer, Budget, BudgetScope, Payment, WayName } from '../p
 // So after a crash at any point the same call finds its row, and goes on where the row stands. What was counted and not
 // signed is signed anew from the same content: the same authorization, or the same invoice.
 //
-// Others leave the way: `returned` (expired and unused, or a wallet is certain that it has not paid), `refused` (a voucher
+// Others leave the way: `returned` (expired and unused, or a wallet is certain that it has not paid), `refused` (a
+// voucher
 // that took nothing by the seller's word; the channel's next one covers it), `dropped` (given up by a person).
 
 /** A payment before its signature. */
@@ -72,7 +73,9 @@ export interface Holder {
 const FILE = 'wallet.db';
 /** A wallet is written for milliseconds at a time. */
 const BUSY_MS = 30_000;
-/** In seconds. A holder renews it far more often; after a crash on another machine the row is free once it has ended. */
+/**
+ * In seconds. A holder renews it far more often; after a crash on another machine the row is free once it has ended.
+ */
 export const LEASE_SECONDS = 30;
 /** An answer that was delivered is kept for another process that waits for the same call. In seconds. */
 const KEPT_SECONDS = 60;
@@ -233,7 +236,8 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
       write(() => {
         run(
           `UPDATE payments SET state = 'arrived', plan = NULL, signed = NULL, answer_status = ?, answer_type = ?,
-             answer = ?, transaction_id = ?, answered_at = ?, note = NULL WHERE id = ? AND state IN ('counted', 'signed')`,
+             answer = ?, transaction_id = ?, answered_at = ?, note = NULL
+           WHERE id = ? AND state IN ('counted', 'signed')`,
           ...[answer.status, answer.contentType, answer.body, transaction, now(), id],
         );
       });
@@ -272,7 +276,9 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
       );
     },
 
-    /** Ends a voucher that took nothing by the seller's word. It stays counted until the channel's next one covers it. */
+    /**
+     * Ends a voucher that took nothing by the seller's word. It stays counted until the channel's next one covers it.
+     */
     refuse(id: string, note: string): void {
       run(
         "UPDATE payments SET state = 'refused', plan = NULL, signed = NULL, note = ? WHERE id = ? AND state = 'signed'",
@@ -282,8 +288,8 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
     },
 
     drop(id: string): boolean {
-      const sql = `UPDATE payments SET state = 'dropped', plan = NULL, signed = NULL, answer = NULL WHERE id = ? AND ${OPEN}`;
-      return run(sql, id) > 0;
+      const forget = 'plan = NULL, signed = NULL, answer = NULL';
+      return run(`UPDATE payments SET state = 'dropped', ${forget} WHERE id = ? AND ${OPEN}`, id) > 0;
     },
 
     note(id: string, note: string): void {
@@ -291,7 +297,8 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
     },
 
     /**
-     * Takes a row, or renews it. False while another process, or another call of this one, works on it. One that has ended is no
+     * Takes a row, or renews it. False while another process, or another call of this one, works on it. One that has
+     * ended is no
      * hindrance, and neither is one whose lease has.
      */
     hold(id: string, me: string): boolean {

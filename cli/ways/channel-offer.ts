@@ -6,7 +6,8 @@ import { formatUsdc, VALIDITY_SECONDS } from '../money.ts';
 import { entriesIn, offerOf, tokenExtra, usdcEntry } from './exact.ts';
 import type { Asked, Fault, Offer, Plan, PlanFor } from './way.ts';
 
-// What a 402 asks for over a payment channel, apart from the official client (channel.ts), which takes a second to load.
+// What a 402 asks for over a payment channel, apart from the official client (channel.ts), which takes a second to
+// load.
 
 const channelSchema = z.looseObject({
   ...usdcEntry,
@@ -86,7 +87,8 @@ export function channelTermsText({ requirement: { extra } }: ChannelOffer): stri
 }
 
 /**
- * Signs for an offer that was checked, with the official client, for ten minutes at most. The client takes the time from
+ * Signs for an offer that was checked, with the official client, for ten minutes at most. The client takes the time
+ * from
  * the entry that it signs for, so it gets a shorter one. The seller gets its own entry back, because it compares that
  * with its offer.
  */

@@ -59,7 +59,8 @@ const CALLS_COVERED = 5n;
 
 /**
  * The official client of payment channels, allowed to pay in one asset on one network. Its deposits are at most the
- * ceiling, together: a larger one is refused before it is signed. With an RPC endpoint the client corrects a wrong record
+ * ceiling, together: a larger one is refused before it is signed. With an RPC endpoint the client corrects a wrong
+ * record
  * of its channel by itself. `onChain` is what is deposited into a channel, less what was paid back, and what is claimed
  * from it, in base units; it rejects without an endpoint.
  */
@@ -144,7 +145,8 @@ export async function openChannel({ requirement, amountUnits }: ChannelOffer, { 
     /** What the record says is deposited, less what was paid back, in base units. */
     deposited: async (): Promise<bigint> => BigInt((await storage.get(id))?.balance ?? 0),
     /**
-     * Adds a deposit in base units to the record's balance, and leaves the charges as they are. With `before`, only while
+     * Adds a deposit in base units to the record's balance, and leaves the charges as they are. With `before`, only
+     * while
      * the balance is still that: the client notes no deposit where the receipt states other charges than the record.
      */
     noteDeposit: async (units: bigint, before?: bigint): Promise<void> => {
@@ -339,9 +341,12 @@ async function presentSigned(
 
 /**
  * Lets the client note what the answer says of the channel that was paid from. Without this, a 402 could name another
- * seller's channel, and the client would correct the record of that one. A receipt that the client refuses must not cost
- * the buyer the answer. A receipt of a refusal counts only where nothing was taken, and where an earlier answer was bought
- * and is gone: with 410, and with the reason of a stale voucher for a buyer who cannot read the chain. Otherwise the next
+ * seller's channel, and the client would correct the record of that one. A receipt that the client refuses must not
+ * cost
+ * the buyer the answer. A receipt of a refusal counts only where nothing was taken, and where an earlier answer was
+ * bought
+ * and is gone: with 410, and with the reason of a stale voucher for a buyer who cannot read the chain. Otherwise the
+ * next
  * call would sign for a further one.
  */
 async function note(
@@ -435,8 +440,10 @@ const REFUND_WITHIN_MS = 60_000;
 const MAY_BE_UNDER_WAY = '; ask again later, the refund may be under way';
 
 /**
- * Asks the seller to pay what is left in the channel back to the payer. Throws with the seller's reason. The record keeps
- * its charges, because the next voucher must go on from them. By a receipt that names all that was left, nothing is left.
+ * Asks the seller to pay what is left in the channel back to the payer. Throws with the seller's reason. The record
+ * keeps
+ * its charges, because the next voucher must go on from them. By a receipt that names all that was left, nothing is
+ * left.
  * With RPC_URL the next command reads what the chain says.
  */
 export async function refundChannel(
@@ -482,7 +489,8 @@ export async function refundChannel(
 }
 
 /**
- * The answer with those entries of its 402 alone that are of the offer's channel. Otherwise the client would sign for the
+ * The answer with those entries of its 402 alone that are of the offer's channel. Otherwise the client would sign for
+ * the
  * channel that the seller names, and correct or delete the record of that one. A refusal's receipt counts only where
  * nothing was refunded: the client would delete the record of this channel.
  */

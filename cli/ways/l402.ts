@@ -7,7 +7,8 @@ import { type ProofShape, planInvoice, x402Proof } from './lightning.ts';
 import { BadOffer, type Fault, type Offer } from './way.ts';
 
 // An invoice that a 402 asks for by L402, or by MPP's method `lightning`. Neither binds the invoice to the request.
-// 1. Read the challenge. 2. Plan it: the invoice is checked against what the offer says. 3. It is paid as x402's invoices
+// 1. Read the challenge. 2. Plan it: the invoice is checked against what the offer says. 3. It is paid as x402's
+// invoices
 // are (lightning.ts), and its proof is presented in its protocol's own form.
 
 /** An invoice that is asked for by L402 or MPP, and what the paid request must repeat. */
@@ -64,7 +65,9 @@ const requestSchema = z.looseObject({
   }),
 });
 
-/** The first invoice that a 402 asks for over MPP (method `lightning`, intent `charge`). Null without such a challenge. */
+/**
+ * The first invoice that a 402 asks for over MPP (method `lightning`, intent `charge`). Null without such a challenge.
+ */
 export function readMppInvoice(challenges: readonly PaymentChallenge[]): InvoiceOffer | Fault | null {
   const asked = challenges.find(({ method, intent }) => method === 'lightning' && intent === 'charge');
   if (!asked) return null;
@@ -141,7 +144,8 @@ const SKEW_SECONDS = 60;
 const IDENTIFIER_BYTES = 66;
 
 /**
- * Checks an invoice of L402 or MPP before it is paid, because sats cannot be returned. The first failure in this order is
+ * Checks an invoice of L402 or MPP before it is paid, because sats cannot be returned. The first failure in this order
+ * is
  * returned:
  * 1. The invoice can be read, is signed and has an amount.
  * 2. It is what the offer says beside it: amount, network, payment hash.

@@ -213,7 +213,8 @@ export type Paid =
   | { readonly kind: 'open'; readonly reason: string };
 
 /**
- * Pays an invoice that was counted and kept. `mayBePaid`: an earlier run may have asked the wallet; then the wallet is asked
+ * Pays an invoice that was counted and kept. `mayBePaid`: an earlier run may have asked the wallet; then the wallet is
+ * asked
  * first whether it has paid, and asked to pay only where it is certain that it has not and the invoice is still open.
  */
 export async function payInvoice(

@@ -7,7 +7,8 @@ import { usdcToken, VALIDITY_SECONDS } from '../money.ts';
 import { type Authorization, chainIdOf, signAuthorization } from './exact.ts';
 import { BadOffer, type Fault, type Offer, type Plan, type PlanFor } from './way.ts';
 
-// MPP's method `evm`: an authorization of USDC whose nonce answers the challenge. So one challenge is paid once, whatever
+// MPP's method `evm`: an authorization of USDC whose nonce answers the challenge. So one challenge is paid once,
+// whatever
 // is signed for it. Its method `lightning` is an invoice, in l402.ts.
 
 /** In seconds: MPP's default where the challenge names no expiry. */

@@ -15,7 +15,8 @@ export type Wish = Pick<Limits, 'rail' | 'protocol' | 'via'>;
 type Found = readonly Offer[] | Fault | null;
 
 /**
- * Picks how a 402 is paid, and returns the offers of that way in the seller's order. Lightning comes before USDC, unless
+ * Picks how a 402 is paid, and returns the offers of that way in the seller's order. Lightning comes before USDC,
+ * unless
  * only a key for USDC is set. Of the protocols the one comes first whose offer says most: x402 binds the request, MPP
  * states amount and network, L402 only names an invoice. Throws Refused when nothing on offer is what the buyer wants,
  * with what is wrong with each offer that was left out.

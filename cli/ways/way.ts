@@ -14,7 +14,9 @@ export interface Fault {
   readonly fault: string;
 }
 
-/** What one 402 asks for by one way to pay. Its amounts, names and addresses have their form; nothing else is checked. */
+/**
+ * What one 402 asks for by one way to pay. Its amounts, names and addresses have their form; nothing else is checked.
+ */
 export interface Offer {
   readonly way: WayName;
   readonly rail: Rail;
@@ -29,7 +31,9 @@ export interface Offer {
   readonly description: string | null;
   /** What the offer says that it is for. Null where its protocol says nothing, or has checked it. */
   readonly resource: string | null;
-  /** Whether the recipient names the seller, so that a later one can be compared. An invoice's signer may be a service. */
+  /**
+   * Whether the recipient names the seller, so that a later one can be compared. An invoice's signer may be a service.
+   */
   readonly namesSeller: boolean;
   /** What a buyer should know besides, as a line; null: nothing. */
   readonly terms: string | null;

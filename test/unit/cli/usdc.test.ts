@@ -1,5 +1,6 @@
+import { DEFAULT_ASSETS } from '@x402/evm';
 import { expect, test } from 'vitest';
-import { formatUsdc, parseUsdc } from '../../../cli/money.ts';
+import { formatUsdc, parseUsdc, usdcToken } from '../../../cli/money.ts';
 import { printable } from '../../../cli/printable.ts';
 import { waitSeconds } from '../../../cli/seller.ts';
 
@@ -20,6 +21,20 @@ test.each(['', '0.0000001', '-1', '1e-3', '.5', '1.', '0x1', ' 1', '1,5', 'NaN',
 
 test('amounts are written exactly', () => {
   expect([1000n, 10_000_000n, 1n].map(formatUsdc)).toEqual(['0.001 USDC', '10 USDC', '0.000001 USDC']);
+});
+
+test('USDC is what the stock client takes for it, and Arc’s, and nothing else', () => {
+  const known = Object.entries(DEFAULT_ASSETS).flatMap(([network, assets]) =>
+    assets.flatMap((one) => (one.symbol === 'USDC' && one.decimals === 6 ? [{ ...one, network }] : [])),
+  );
+  expect(known.length).toBeGreaterThan(5);
+  for (const { network, asset, name, version } of known) {
+    expect(usdcToken(network, asset)).toEqual({ name, version });
+    expect(usdcToken(network, asset.toLowerCase())).toEqual({ name, version });
+    expect(usdcToken('eip155:99', asset)).toBeNull();
+  }
+  expect(usdcToken('eip155:5042', `0x36${'0'.repeat(38)}`)).toEqual({ name: 'USDC', version: '2' });
+  expect(usdcToken('eip155:5042', `0x36${'0'.repeat(37)}1`)).toBeNull();
 });
 
 test('a third party’s text cannot control the terminal', () => {

@@ -348,9 +348,20 @@ describe('the record', () => {
     const counted = (callHash: string) => {
       const found = wallet.count(
         {
-          ...{ call: callHash, host: 'h', callHash, payer: 'p', way: 'channel', network: 'n', asset: 'a', payTo: 't' },
-          ...{ amount: { units: 10n, msat: null }, reference: 'c', expiresAt: null, plan: {}, channel: 'c' },
-        } as const,
+          call: callHash,
+          host: 'h',
+          callHash,
+          payer: 'p',
+          way: 'channel',
+          network: 'n',
+          asset: 'a',
+          payTo: 't',
+          amount: { units: 10n, msat: null },
+          reference: 'c',
+          expiresAt: null,
+          plan: {},
+          channel: 'c',
+        },
         null,
         'me',
       );
