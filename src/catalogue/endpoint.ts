@@ -15,6 +15,12 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   priceUsd?: string;
   label: string;
   summary: string;
+  /** What it is asked for by mistake: it completes "Not for …". Models choose tools by such words. Null: nothing. */
+  notFor: string | null;
+  /** Words that people use for it, searched as sellers' tags are. Null: no search offers it. */
+  tags: string | null;
+  /** Its data are of the service's chain, which a tool's description then names. */
+  ofChain: boolean;
   /** The free route that summarises this endpoint. The 402 hint names it. */
   freeSummary?: `/v1/${string}`;
   params: P;
@@ -77,51 +83,4 @@ export function priceFromUsd(usd: string): Price {
   const units = BigInt(`${match[1]}${(match[2] ?? '').padEnd(USDC_DECIMALS, '0')}`);
   if (units === 0n) throw new Error('a price must be more than 0');
   return Object.freeze({ usd, units });
-}
-
-/** What an entry is asked for by mistake, after "Not for …". Models choose tools by such words. */
-const NOT_FOR: Readonly<Record<string, string>> = {
-  '/network': 'single blocks, or for an address’s balance',
-  '/fees': 'gas prices of Ethereum or of other chains',
-  '/fees/estimate': 'bridge, exchange or card fees, or for sending anything',
-  '/fees/forecast': 'gas prices of Ethereum or of other chains',
-  '/activity': 'the transactions of one address',
-  '/deploys': 'contract source code or audits',
-  '/deploys/history': 'contract source code or audits',
-  '/rpc': 'sending JSON-RPC requests',
-  '/rpc/health': 'sending JSON-RPC requests',
-  '/fx': 'central-bank rates, or for trading',
-  '/fx/execution': 'central-bank rates, or for trading',
-  '/token': 'other tokens than the project’s own',
-  '/selftest': 'sales figures',
-  '/health': 'the health of other services',
-  '/market/prices': 'listed shares, coins of other chains, or trading',
-  '/chain/wallet': 'tokens that are not watched, NFTs or a list of an address’s transactions',
-  '/chain/token': 'prices of tokens that are not watched, lists of holders, or NFTs',
-  '/chain/tx': 'finding transactions: it needs the hash',
-  '/chain/usyc': 'buying or redeeming USYC, or for other funds',
-  '/web/extract': 'pages behind a login, pages that scripts draw, PDFs of scanned pages, or searching the web',
-  '/web/check': 'a page’s text, or for watching an address over time',
-  '/packages/npm': 'old versions, advisories against them, or source code',
-  '/packages/pypi': 'old versions or source code',
-  '/packages/vulns': 'scanning code or lock files, or for whole dependency trees',
-  '/domains/dns': 'owners of a domain, or for records as other resolvers see them',
-  '/domains/whois': 'DNS records, or for a person’s name or e-mail address',
-  '/currency/rates': 'rates within a day, cryptocurrencies, or prices that a bank or card gives',
-  '/currency/convert': 'moving money, cryptocurrencies, or prices that a bank or card gives',
-  '/wiki/search': 'the web at large, or for news',
-  '/wiki/summary': 'finding an article: it needs the title',
-  '/wiki/article': 'finding an article: it needs the title',
-  '/selftest/fail': 'data of any kind: it shows that a failure costs nothing',
-};
-
-/** Completes "Not for …"; null where nothing is known. */
-export function notFor({ path }: Pick<Endpoint<never>, 'path'>): string | null {
-  return NOT_FOR[path] ?? null;
-}
-
-const CHAIN_TOPICS = new Set('activity chain deploys fees fx health market network rpc token'.split(' '));
-
-export function readsChain({ path }: Pick<Endpoint<never>, 'path'>): boolean {
-  return CHAIN_TOPICS.has(path.split('/')[1] ?? '');
 }

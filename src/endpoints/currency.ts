@@ -104,6 +104,9 @@ export const currencyRates = defineEndpoint({
   summary:
     "The European Central Bank's daily reference rates against a base currency, their change against the day before, " +
     'and a series of up to 90 days; a reference, not an executed price.',
+  notFor: 'rates within a day, cryptocurrencies, or prices that a bank or card gives',
+  tags: 'exchange rates, forex, ECB, euro, dollar, yen, pound, franc, historical, past date',
+  ofChain: false,
   params: z.object({
     base: codeParam.prefault('USD').meta({ description: 'Currency that one unit is taken of', default: 'USD' }),
     symbols: codesParam.optional().meta({ description: 'Comma-separated currencies to quote; default: all' }),
@@ -199,6 +202,9 @@ export const currencyConvert = defineEndpoint({
   summary:
     "An amount converted at the European Central Bank's reference rate, the rate's change against the day before, " +
     'and a series of up to 90 days; a reference, not an executed price.',
+  notFor: 'moving money, cryptocurrencies, or prices that a bank or card gives',
+  tags: 'currency converter, money exchange calculator, euro, dollar, yen, pound, franc',
+  ofChain: false,
   params: z.object({
     from: codeParam.meta({ description: 'Currency of the amount' }),
     to: codeParam.meta({ description: 'Currency of the result' }),

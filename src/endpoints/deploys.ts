@@ -90,6 +90,9 @@ export const deploysHistory = defineEndpoint({
   summary:
     'Contract deploys with labels, kinds and code hashes, by deployer and kind and page by page, and how many there ' +
     'were in each of the last 24 hours.',
+  notFor: 'contract source code or audits',
+  tags: 'new smart contracts, created, launched, deployed, deployers, today, recently',
+  ofChain: true,
   freeSummary: '/v1/deploys',
   params: z.object({
     limit: integerParam({ min: 1, max: 1000, default: 200, description: 'How many deploys, newest first' }),
@@ -189,6 +192,9 @@ export const deploys = defineEndpoint({
   access: 'free',
   label: 'Deploys',
   summary: 'The most recent contract deploys.',
+  notFor: 'contract source code or audits',
+  tags: null,
+  ofChain: true,
   params: z.object({
     limit: integerParam({ min: 1, max: 200, default: 50, description: 'How many, newest first' }),
   }),

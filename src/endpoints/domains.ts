@@ -64,6 +64,9 @@ export const domainsDns = defineEndpoint({
   priceUsd: '0.001',
   label: 'DNS records',
   summary: 'Live DNS records of a name with their TTLs, and whether the answers were validated under DNSSEC.',
+  notFor: 'owners of a domain, or for records as other resolvers see them',
+  tags: 'resolve a hostname to an ip, mx mail server, txt spf dmarc lookup, nameserver, dig, nslookup',
+  ofChain: false,
   params: z.object({ name: hostNameParam('Host name; IDN is converted', { underscores: true }), type }),
   result: z.strictObject({
     name: field.text('The name in ASCII, lower case'),
@@ -125,6 +128,9 @@ export const domainsWhois = defineEndpoint({
   summary:
     "Registrar, creation and expiry dates, status codes and name servers from the registry's RDAP record, and " +
     'whether the name looks available.',
+  notFor: 'DNS records, or for a person’s name or e-mail address',
+  tags: 'who owns a domain, owner, free to register, available, when it expires',
+  ofChain: false,
   params: z.object({ domain: hostNameParam('Registrable domain; IDN is converted', { underscores: false }) }),
   result: z.strictObject({
     domain: field.text('The registrable domain that was looked up, in ASCII'),

@@ -63,6 +63,9 @@ export const marketPrices = defineEndpoint({
   summary:
     'Executed prices of every watched token against USDC: last trade and its age, the last hour’s volume-weighted ' +
     'rate, range, trades and volume, and the change over 24 hours.',
+  notFor: 'listed shares, coins of other chains, or trading',
+  tags: null,
+  ofChain: true,
   freeSummary: '/v1/fx',
   params: z.object({}),
   result: z.strictObject({

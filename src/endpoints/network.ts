@@ -34,6 +34,9 @@ export const network = defineEndpoint({
   summary:
     'The chain’s name, head block, chain id, genesis, block time, transactions per second and how far behind the ' +
     'collector is.',
+  notFor: 'single blocks, or for an address’s balance',
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: z.strictObject({
     name: field.text('The chain’s name for people'),
@@ -179,6 +182,9 @@ export const activity = defineEndpoint({
   access: 'free',
   label: 'Activity',
   summary: 'Blocks, transactions and operations by type for each of the last 24 hours.',
+  notFor: 'the transactions of one address',
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: z.strictObject({
     hours: field.list(
@@ -266,6 +272,9 @@ export const health = defineEndpoint({
   access: 'free',
   label: 'Health',
   summary: 'Service health; 503 with the same body when the collector is stalled or lagging behind the chain head.',
+  notFor: 'the health of other services',
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: healthResult,
   reportsFault: ({ status }) => status !== 'ok',

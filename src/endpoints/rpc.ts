@@ -43,6 +43,9 @@ export const rpcHealth = defineEndpoint({
   summary:
     'Current state of each RPC provider, latency, head lag and error rates over the last 15 minutes, last error, and ' +
     'availability over 1 and 24 hours.',
+  notFor: 'sending JSON-RPC requests',
+  tags: 'blockchain node status, down, outage, uptime, fastest provider, monitoring',
+  ofChain: true,
   freeSummary: '/v1/rpc',
   params: z.object({}),
   result: z.strictObject({
@@ -180,6 +183,9 @@ export const rpc = defineEndpoint({
   access: 'free',
   label: 'RPC endpoints',
   summary: 'Latency and head lag of each RPC endpoint that the service polls.',
+  notFor: 'sending JSON-RPC requests',
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: z.strictObject({
     endpoints: field.list('Each configured endpoint, asked for its newest block every few seconds; the last probe', {

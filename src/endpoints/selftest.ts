@@ -43,6 +43,9 @@ export const selftest = defineEndpoint({
   summary:
     "Hourly self-test of the payment rail: the service's own wallet buying its own endpoint, plus the endpoint that " +
     'must fail without charging. Not customer activity.',
+  notFor: 'sales figures',
+  tags: null,
+  ofChain: false,
   params: z.object({}),
   result: z.strictObject({
     note: field.text('What this is, and what it is not'),
@@ -118,6 +121,9 @@ export const selftestFail = defineEndpoint({
   priceUsd: '0.001',
   label: 'Self-test that fails',
   summary: 'Never succeeds: after the payment is verified it answers 500 and the payment is never settled.',
+  notFor: 'data of any kind: it shows that a failure costs nothing',
+  tags: null,
+  ofChain: false,
   params: z.object({}),
   result: field.object('Never returned', {}),
   example: { params: {}, result: {} },

@@ -30,6 +30,9 @@ export const token = defineEndpoint({
   access: 'free',
   label: 'Project token',
   summary: 'Buyback burns, USDC payouts and executed price of the project token, read from the chain.',
+  notFor: 'other tokens than the project’s own',
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: z.strictObject({
     token: field.objectOrNull('The project token; null when none is configured', {

@@ -38,6 +38,9 @@ export const webExtract = defineEndpoint({
     'Title, description and up to 20,000 characters of clean text of a public web page, PDF or JSON document, with ' +
     'Markdown, links, author, date and language. A page that does not exist is 404, one without text or any other ' +
     'failure 502. robots.txt is not consulted.',
+  notFor: 'pages behind a login, pages that scripts draw, PDFs of scanned pages, or searching the web',
+  tags: 'scrape, scraper, reader mode, readable article without ads, website content, html to text, url to text',
+  ofChain: false,
   params: z.object({ url: urlParam }),
   result: z.strictObject({
     url: askedUrl,
@@ -216,6 +219,11 @@ export const webCheck = defineEndpoint({
     'HTTP status, redirects, response time by phase, TLS certificate, and security headers with a judgement each, ' +
     'measured from this service. A host that cannot be reached, or has a bad certificate, is 502 and says why. ' +
     'robots.txt is not consulted.',
+  notFor: 'a page’s text, or for watching an address over time',
+  tags:
+    'is a website up or down, uptime monitor, follow redirects of a short link, hsts, csp, ssl certificate expiry, ' +
+    'server speed',
+  ofChain: false,
   params: z.object({ url: urlParam }),
   result: z.strictObject({
     url: askedUrl,

@@ -90,6 +90,9 @@ export const wikiSearch = defineEndpoint({
   priceUsd: '0.001',
   label: 'Encyclopedia search',
   summary: 'Matching Wikipedia articles with excerpts and images; CC BY-SA 4.0.',
+  notFor: 'the web at large, or for news',
+  tags: 'find wikipedia pages about a topic, knowledge',
+  ofChain: false,
   params: z.object({
     q: z
       .string({ error: 'required: what to search for' })
@@ -152,6 +155,9 @@ export const wikiSummary = defineEndpoint({
   summary:
     'A short plain-text summary of a Wikipedia article, its description, image and last update; of a disambiguation ' +
     'page the articles it leads to; CC BY-SA 4.0.',
+  notFor: 'finding an article: it needs the title',
+  tags: 'explain a topic, short explanation, what is it, who is it, intro, overview, facts',
+  ofChain: false,
   params: z.object({ title: titleParam, lang: langParam }),
   result: z.strictObject({
     title: field.text('Title of the article, after redirects'),
@@ -218,6 +224,9 @@ export const wikiArticle = defineEndpoint({
   summary:
     'The plain text of a Wikipedia article, up to 20,000 characters from any offset, with description and image; CC ' +
     'BY-SA 4.0.',
+  notFor: 'finding an article: it needs the title',
+  tags: 'whole wikipedia page, full text, read an entry in full',
+  ofChain: false,
   params: z.object({ title: titleParam, lang: langParam, offset: offsetParam }),
   result: z.strictObject({
     title: field.text('Title of the article, after redirects'),

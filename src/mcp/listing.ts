@@ -1,6 +1,6 @@
 import type { Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { z } from 'zod';
-import { type Endpoint, notFor, readsChain } from '../catalogue/endpoint.ts';
+import type { Endpoint } from '../catalogue/endpoint.ts';
 import { describeParams, toJsonSchema } from '../catalogue/params.ts';
 import { PREFIX } from '../catalogue/paths.ts';
 import { chainTitle, type NamedChain } from '../lib/service.ts';
@@ -57,13 +57,13 @@ function common(endpoint: Endpoint<never>): Pick<Listed, 'name' | 'title' | 'inp
 function said(endpoint: Endpoint<never>, chain: NamedChain): string {
   const members = Object.keys(endpoint.result.shape);
   const answer = members.length > 0 ? ` Answers JSON: ${members.join(', ')}.` : '';
-  const other = notFor(endpoint);
+  const other = endpoint.notFor;
   return `${endpoint.summary}${ofChain(endpoint, chain)}${answer}${other === null ? '' : ` Not for ${other}.`}`;
 }
 
 /** Names the chain, so that a model does not ask this tool about another one. */
 function ofChain(endpoint: Endpoint<never>, chain: NamedChain): string {
-  return readsChain(endpoint) ? ` Of ${chainTitle(chain)}, no other chain.` : '';
+  return endpoint.ofChain ? ` Of ${chainTitle(chain)}, no other chain.` : '';
 }
 
 function freeTool({ freeSummary }: Endpoint<never>): string {

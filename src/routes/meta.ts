@@ -53,15 +53,8 @@ export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
   const { network: chain, publicOrigin, protocols, web } = config;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
-  const described = {
-    catalogue,
-    declared: DECLARED,
-    requirementOf,
-    acceptsOf,
-    chain,
-    publicOrigin,
-    mpp: protocols.mpp,
-  };
+  const terms = { requirementOf, acceptsOf, mpp: protocols.mpp };
+  const described = { ...terms, catalogue, declared: DECLARED, chain, publicOrigin };
   const startedAt = nowSeconds(clock);
   const prices = keepWhile(deps, async () => encodeJson(createPriceList({ ...described, nowSeconds: startedAt })));
   mountDocument(app, '/v1/paid', prices);

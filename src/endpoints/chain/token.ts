@@ -41,6 +41,9 @@ export const chainToken = defineEndpoint({
   priceUsd: '0.002',
   label: 'Token',
   summary: 'Name, symbol, decimals, supply and creator of an ERC-20 token; rate, volume and pools where watched.',
+  notFor: 'prices of tokens that are not watched, lists of holders, or NFTs',
+  tags: 'coin, token contract, metadata, ticker, erc20 supply',
+  ofChain: true,
   params: z.object({ address: addressParam('The token contract') }),
   result: z.strictObject({
     address: field.address('The token contract, in lower case'),

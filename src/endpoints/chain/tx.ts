@@ -217,6 +217,11 @@ export const chainTx = defineEndpoint({
   summary:
     'Status, sender, recipient, method, nonce, gas price and fee in USDC of a transaction, every ERC-20 transfer and ' +
     'swap with symbols and human-readable amounts, and what keeps a pending one.',
+  notFor: 'finding transactions: it needs the hash',
+  tags:
+    'tx receipt lookup, block explorer, payment confirmed, went through, failed or reverted, who sent, ' +
+    'who received',
+  ofChain: true,
   params: z.object({ hash: hashParam('The transaction hash') }),
   result: txFields,
   example: { params: { hash: EXAMPLE_TX.hash }, result: EXAMPLE_TX },

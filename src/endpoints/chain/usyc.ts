@@ -34,6 +34,9 @@ export const chainUsyc = defineEndpoint({
   summary:
     'Price of USYC by its oracle on the chain, its annualised growth over 7 and 30 days, the supply on the chain and ' +
     'the history of rounds, read at the latest block.',
+  notFor: 'buying or redeeming USYC, or for other funds',
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: z.strictObject({
     priceUsd: field.decimal('USD for one whole USYC, as the oracle published it last'),

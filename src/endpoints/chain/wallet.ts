@@ -76,6 +76,9 @@ export const chainWallet = defineEndpoint({
   priceUsd: '0.002',
   label: 'Wallet',
   summary: 'USDC and token balances, transactions sent, label, proxy and last activity of a wallet address.',
+  notFor: 'tokens that are not watched, NFTs or a list of an address’s transactions',
+  tags: 'account balance, holdings, how much USDC somebody has, contract or person, nonce',
+  ofChain: true,
   params: z.object({ address: addressParam('The account to read') }),
   result: z.strictObject({
     address: field.address('The account, in lower case'),

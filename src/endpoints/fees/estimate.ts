@@ -72,6 +72,9 @@ export const feesEstimatePaid = defineEndpoint({
   summary:
     'Cost in USDC of a transaction with the given gas at the current and the next base fee, with the percentiles of ' +
     'the last hour.',
+  notFor: 'bridge, exchange or card fees, or for sending anything',
+  tags: 'gas calculator, cost of sending a transaction in dollars',
+  ofChain: true,
   freeSummary: '/v1/fees/estimate',
   params,
   result: z.strictObject({
@@ -141,6 +144,9 @@ export const feesEstimateFree = defineEndpoint({
   access: 'free',
   label: 'Fee estimate',
   summary: 'Cost in USDC of a transaction with the given gas at the current base fee.',
+  notFor: 'bridge, exchange or card fees, or for sending anything',
+  tags: null,
+  ofChain: true,
   params,
   result: z.strictObject({ ...current, asOfBlock, ageSeconds, detail: detailField, source: sourceSchema }),
   cacheMs: 500,

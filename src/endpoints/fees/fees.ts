@@ -49,6 +49,9 @@ export const fees = defineEndpoint({
   access: 'free',
   label: 'Fees',
   summary: 'Base fee now, in the next block and over the last hours, the floor, and what a transfer costs.',
+  notFor: 'gas prices of Ethereum or of other chains',
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: z.strictObject({
     baseFee,

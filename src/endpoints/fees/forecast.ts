@@ -90,6 +90,11 @@ export const feesForecast = defineEndpoint({
   summary:
     'Base fee now and in the next block, the 24-hour band, the utilisation trend, an outlook by the chain’s own fee ' +
     'rule, and the cost of each type of operation.',
+  notFor: 'gas prices of Ethereum or of other chains',
+  tags:
+    'gas price prediction outlook, fees going up or down, rising, falling, cheap or expensive, in the next hour, ' +
+    'when to send',
+  ofChain: true,
   freeSummary: '/v1/fees',
   params: z.object({}),
   result: z.strictObject({

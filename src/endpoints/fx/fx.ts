@@ -53,6 +53,9 @@ export const fxExecution = defineEndpoint({
   summary:
     'Volume-weighted rate and range, what buys and sells of each size cost against their pool’s price, and the ' +
     'venues and pools where a watched token traded against USDC.',
+  notFor: 'central-bank rates, or for trading',
+  tags: 'swap, slippage, vwap, dex, liquidity, spread, euro stablecoin EURC, trading volume',
+  ofChain: true,
   freeSummary: '/v1/fx',
   params: fxParams,
   result: z.strictObject({
@@ -178,6 +181,9 @@ export const fx = defineEndpoint({
   access: 'free',
   label: 'Executed rate',
   summary: 'Last executed rate of a watched token against USDC, and a summary of the window.',
+  notFor: 'central-bank rates, or for trading',
+  tags: null,
+  ofChain: true,
   params: fxParams,
   result: z.strictObject({
     symbol: z.string(),

@@ -30,6 +30,9 @@ export const packagesNpm = defineEndpoint({
   summary:
     'Latest version of an npm package: date, licence, downloads, dependencies, deprecation, advisories with ' +
     'severity, dependents, size and provenance.',
+  notFor: 'old versions, advisories against them, or source code',
+  tags: 'javascript library, node module, typescript, package manager',
+  ofChain: false,
   params: z.object({ name: packageNameParam('npm', 'The package, scoped or not; letter case matters') }),
   result: z.strictObject({
     name: z.string(),

@@ -49,6 +49,9 @@ export const packagesPypi = defineEndpoint({
   summary:
     'Latest release of a PyPI project: Python requirement, licence, dependencies, advisories with severity, ' +
     'dependents, files and provenance.',
+  notFor: 'old versions or source code',
+  tags: 'python library, python version, pip install, module',
+  ofChain: false,
   params: z.object({ name: packageNameParam('pypi', 'The project, in any of its spellings (PEP 503)') }),
   result: z.strictObject({
     name: field.text('As the project spells it'),

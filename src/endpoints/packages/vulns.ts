@@ -73,6 +73,11 @@ export const packagesVulns = defineEndpoint({
   summary:
     'Advisories for a package or one version of it, with severity, affected and fixing versions, in eight ' +
     'ecosystems. What does not exist is 404.',
+  notFor: 'scanning code or lock files, or for whole dependency trees',
+  tags:
+    'CVE lookup, security holes, vulnerability, exploit, malware, dependency audit, ' +
+    'npm, pypi, go, rust, maven, rubygems, nuget, packagist',
+  ofChain: false,
   params: params.check(({ value, issues }) => {
     for (const { path, message } of readQuestion(value).errors) {
       issues.push({ code: 'custom', path: [path], message, input: value });

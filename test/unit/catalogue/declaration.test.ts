@@ -2,12 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import { defineEndpoint, priceFromUsd } from '../../../src/catalogue/endpoint.ts';
-import { listedPath, servedPaths, surfacesOf } from '../../../src/catalogue/paths.ts';
+import { entriesOn, listedPath, servedPaths, surfacesOf } from '../../../src/catalogue/paths.ts';
 
 const base = {
   path: '/chain/thing' as const,
   label: 'Thing',
   summary: 'A thing.',
+  notFor: null,
+  tags: null,
+  ofChain: true,
   params: z.object({}),
   result: z.object({}),
   example: { params: {}, result: {} },
@@ -23,6 +26,18 @@ describe('defineEndpoint', () => {
       units: 1000n,
     });
     expect(defineEndpoint({ ...base, access: 'free' }).price).toBeNull();
+  });
+
+  it('takes no entry without what it is not for, its tags or its chain: such a file does not compile', () => {
+    const { notFor: _1, ...sayingLess } = base;
+    const { tags: _2, ...untagged } = base;
+    const { ofChain: _3, ...ofNoChain } = base;
+    // @ts-expect-error notFor is missing
+    defineEndpoint({ ...sayingLess, access: 'free' });
+    // @ts-expect-error tags is missing
+    defineEndpoint({ ...untagged, access: 'free' });
+    // @ts-expect-error ofChain is missing
+    defineEndpoint({ ...ofNoChain, access: 'free' });
   });
 });
 
@@ -54,6 +69,24 @@ describe('paths', () => {
 });
 
 describe('the catalogue', () => {
+  it('says of every entry what it is not for', () => {
+    expect(catalogue.filter(({ notFor }) => !notFor).map(({ path }) => path)).toEqual([]);
+  });
+
+  it('says that an entry tells of the chain where its source is the chain, and only there', () => {
+    for (const { path, ofChain, example } of catalogue) {
+      const { name = '' } = (example.result.source ?? {}) as { name?: string };
+      expect([path, ofChain]).toEqual([path, name.includes('eip155:5042')]);
+    }
+  });
+
+  it('has tags for every route that is sold for USDC, but for the one that always fails', () => {
+    const sold = entriesOn(catalogue, 'paid');
+    const untagged = sold.filter(({ tags }) => !tags);
+    expect(untagged.map(({ path, tags }) => [path, tags])).toEqual([['/selftest/fail', null]]);
+    expect(catalogue.filter((entry) => !sold.includes(entry) && entry.tags !== null)).toEqual([]);
+  });
+
   it('lists no path twice', () => {
     const served = catalogue.flatMap((endpoint) =>
       surfacesOf(endpoint).flatMap((surface) => servedPaths(endpoint, surface, 'arc')),
