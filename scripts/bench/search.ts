@@ -1,8 +1,7 @@
 import { catalogue } from '../../src/catalogue/catalogue.ts';
 import { createDiscovery, NO_LISTINGS } from '../../src/discovery/discovery.ts';
-import type { Listing } from '../../src/discovery/entry.ts';
+import { createOwnListings, type Listing } from '../../src/discovery/entry.ts';
 import { NO_CATALOGUE } from '../../src/discovery/foreign-catalogue.ts';
-import { createOwnListings } from '../../src/discovery/own-entries.ts';
 import { searchParams } from '../../src/discovery/search.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { median, percentile } from './lib.ts';

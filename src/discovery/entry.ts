@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams, type ParamDoc } from '../catalogue/params.ts';
+import { entriesOn, pathOn } from '../catalogue/paths.ts';
 import { own, ownKeys, plainText } from '../lib/untrusted.ts';
 import { parseHostName } from '../lib/url.ts';
 
-// An entry is a payable route as `GET /v1/market/search` promises it. Its text is untrusted.
+// An entry is a payable route as `GET /v1/market/search` promises it. Others' text is untrusted; our own routes are
+// entries too: those sold for USDC that have tags, each once, in the catalogue's order.
 
 /** The sources of entries, the most trusted first, which wins ties and duplicates. */
 export const SOURCES = ['own', 'market', 'catalogue'] as const;
@@ -144,4 +148,53 @@ function asWords(name: string): string {
 
 export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
+}
+
+/** The category by the first segment of a path. A segment that is not here is its own category. */
+const FAMILY: Record<string, string> = { fees: 'network', deploys: 'network', rpc: 'network', fx: 'network' };
+
+interface OwnEntriesOptions {
+  readonly catalogue: readonly Endpoint<never>[];
+  readonly network: string;
+  readonly payTo: string;
+  readonly publicOrigin: string;
+  railOf(endpoint: Endpoint<never>): Entry['rail'];
+}
+
+export function createOwnListings(options: OwnEntriesOptions): Listing[] {
+  return entriesOn(options.catalogue, 'paid').flatMap((endpoint) => {
+    const { tags: keywords } = endpoint;
+    return keywords === null ? [] : [{ entry: describeEntry(endpoint, options), keywords }];
+  });
+}
+
+function describeEntry(endpoint: Endpoint<never>, options: OwnEntriesOptions): ListedEntry {
+  const { network, payTo, publicOrigin } = options;
+  const rail = options.railOf(endpoint);
+  const [first = ''] = endpoint.path.slice(1).split('/');
+  return {
+    url: publicOrigin + pathOn(endpoint, 'paid'),
+    method: 'GET',
+    priceUsd: endpoint.price?.usd ?? '',
+    name: endpoint.path.slice(1),
+    label: endpoint.label,
+    description: endpoint.summary,
+    params: describeParams(endpoint).map(describeParam),
+    payTo,
+    host: new URL(publicOrigin).host,
+    network,
+    rail,
+    direct: null,
+    body: null,
+    source: 'own',
+    category: FAMILY[first] ?? first,
+    site: publicOrigin,
+    networks: [network],
+    plainNetworks: rail === 'gateway' ? [] : [network],
+  };
+}
+
+function describeParam({ name, required, description, schema }: ParamDoc): ListedEntry['params'][number] {
+  const [example = null] = Array.isArray(schema.examples) ? schema.examples : [];
+  return { name, in: 'query', type: String(schema.type ?? 'string'), description, required, example };
 }

@@ -1,6 +1,5 @@
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
-import type { Listing } from '../../../src/discovery/entry.ts';
-import { createOwnListings } from '../../../src/discovery/own-entries.ts';
+import { createOwnListings, type Listing } from '../../../src/discovery/entry.ts';
 import { BACKGROUND } from './background.ts';
 
 export const NETWORK = 'eip155:5042';
