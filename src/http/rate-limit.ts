@@ -1,16 +1,28 @@
 import type { IncomingMessage } from 'node:http';
-import type { onRequestHookHandler } from 'fastify';
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { clientKey } from '../lib/limits/client.ts';
 import { countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/windows.ts';
 
+/** Limits of groups of routes: a plugin calls one before it mounts its routes. Plugins of one group count together. */
+export interface Limited {
+  readonly limits: Readonly<Record<'free' | 'priced', (app: FastifyInstance) => void>>;
+}
+
 interface RateLimitOptions {
-  /** Requests of one client over all routes of the group; an IPv6 site (/48) has four times as many. */
+  /** Requests of one client over all routes of the group; an IPv6 site (/48) has four times as many. 0 is off. */
   perMinute: number;
   clock: Clock;
   presentsPayment(message: IncomingMessage): boolean;
   maxClients?: number;
+}
+
+/** Limits a group before anything else runs, the 402 included. Off, it adds no hook. */
+export function createGroupLimit(options: RateLimitOptions): (app: FastifyInstance) => void {
+  if (options.perMinute === 0) return () => {};
+  const hook = createRateLimit(options);
+  return (app) => void app.addHook('onRequest', hook);
 }
 
 /**
@@ -18,7 +30,7 @@ interface RateLimitOptions {
  * @fastify/rate-limit uses promises, at about twice the cost (figures in README.md beside this). With trusted proxies
  * `request.ip` is the client's address that they report.
  */
-export function createRateLimit(options: RateLimitOptions): onRequestHookHandler {
+function createRateLimit(options: RateLimitOptions): onRequestHookHandler {
   const { perMinute, clock, presentsPayment, maxClients } = options;
   const windows = openClientWindows(() => createMinuteWindows(clock, maxClients), 'requests');
   const ofClient = String(perMinute);

@@ -49,8 +49,9 @@ export interface McpDeps<S> extends ToolsDeps<S> {
   readonly log: Log;
 }
 
-/** Mount it outside the rate-limited groups: it counts its calls. The first message makes the tools, a slow step. */
-export function mountMcp<S>(app: FastifyInstance, deps: McpDeps<S>): void {
+/** Without `tools` it mounts nothing. It counts its calls itself. The first message makes the tools, a slow step. */
+export async function toolRoutes<S>(app: FastifyInstance, { tools: deps }: { tools?: McpDeps<S> }): Promise<void> {
+  if (deps === undefined) return;
   let all: ReturnType<typeof createTools> | null = null;
   const toolsNow = () => {
     all ??= createTools(deps);

@@ -29,8 +29,11 @@ const NO_VERIFY = JSON.stringify({
     'serve.',
 });
 
-/** The routes have their own limits, so mount them outside the rate-limited groups. */
-export function mountFacilitator(app: FastifyInstance, facilitator: Facilitator): void {
+/** The routes have limits of their own. */
+export async function facilitatorRoutes(
+  app: FastifyInstance,
+  { facilitator }: { facilitator: Facilitator },
+): Promise<void> {
   mountDescriptions(app, facilitator);
   // Encapsulated, because the parser and the errors here have x402's shape and no other route shares them.
   app.register(async (scope) => {

@@ -4,6 +4,7 @@ import { parseParams, type Query } from '../catalogue/params.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
 import { Unavailable } from '../errors.ts';
 import { createAnswerCache, mountGet, sendAnswer } from '../http/answers.ts';
+import type { Limited } from '../http/rate-limit.ts';
 import type { Clock } from '../lib/clock.ts';
 
 // The free routes. An answer is kept until it is old, or until its endpoint's data has a new version.
@@ -21,7 +22,8 @@ export interface FreeDeps<S> {
   readonly listed: readonly Endpoint<S>[];
 }
 
-export function mountFree<S>(app: FastifyInstance, deps: FreeDeps<S>): void {
+export async function freeRoutes<S>(app: FastifyInstance, deps: FreeDeps<S> & Limited): Promise<void> {
+  deps.limits.free(app);
   for (const endpoint of entriesOn(deps.listed, 'free')) {
     const handler = endpoint.reportsFault ? createStatusHandler(endpoint, deps) : createHandler(endpoint, deps);
     for (const url of servedPaths(endpoint, 'free', deps.config.network.segment)) mountGet(app, url, handler);

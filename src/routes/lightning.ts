@@ -2,6 +2,10 @@ import type { FastifyInstance } from 'fastify';
 import { PREFIX } from '../catalogue/paths.ts';
 import { mountGet } from '../http/answers.ts';
 import { anyObject, integer, type Json, json, type Operation, object, orNull, text } from '../http/openapi/route.ts';
+import type { Limited } from '../http/rate-limit.ts';
+import { pricedEntries, type Sold } from './paid.ts';
+
+// What is sold in bitcoin over Lightning, and how it is sold.
 
 /** The protocols in which a 402 asks for one invoice. The paid request has the proof in the form of one of them. */
 const PROTOCOLS = [
@@ -10,8 +14,28 @@ const PROTOCOLS = [
   { name: 'mpp', asks: 'WWW-Authenticate: Payment (method lightning, intent charge)', pays: 'Authorization: Payment' },
 ];
 
-/** Mounts the description of the rail. It is not cached: rate and node state hold only at this moment. */
-export function mountLightningDescriptor(app: FastifyInstance, describe: () => Promise<object>): void {
+/** The routes that are sold in bitcoin, and the free description of the rail. */
+export async function lightningRoutes<S>(
+  app: FastifyInstance,
+  { lightning, limits }: Sold<S> & Limited,
+): Promise<void> {
+  if (lightning === undefined) return;
+  await app.register(async (free) => {
+    limits.free(free);
+    mountDescriptor(free, lightning.describe);
+  });
+  await app.register(async (sold) => {
+    limits.priced(sold);
+    for (const { endpoint, urls } of pricedEntries(lightning)) {
+      const { preHandler, handler } = lightning.gate.guard(endpoint);
+      // The preHandler is the payment. A HEAD would make the node create an invoice, so it gets 405.
+      for (const url of urls) sold.route({ method: 'GET', url, exposeHeadRoute: false, preHandler, handler });
+    }
+  });
+}
+
+/** It is not cached: rate and node state hold only at this moment. */
+function mountDescriptor(app: FastifyInstance, describe: () => Promise<object>): void {
   mountGet(app, PREFIX.lightning, async (_request, reply) => {
     const description = { ...(await describe()), protocols: PROTOCOLS };
     return reply.header('cache-control', 'no-store').send(description);

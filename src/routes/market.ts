@@ -19,6 +19,7 @@ import {
   reference,
   text,
 } from '../http/openapi/route.ts';
+import type { Limited } from '../http/rate-limit.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { clientKey } from '../lib/limits/client.ts';
 
@@ -35,15 +36,21 @@ const params = z.object({
 });
 type Params = z.output<typeof params>;
 
-interface MarketRouteDeps {
+export interface MarketDeps {
   readonly market: Pick<Market, 'all' | 'revision' | 'submit'>;
-  readonly discovery: Pick<Discovery, 'refresh'>;
+  readonly discovery: Pick<Discovery, 'refresh' | 'search'>;
   readonly clock: Clock;
-  readonly network: string;
-  readonly publicOrigin: string;
+  readonly config: { readonly publicOrigin: string; readonly network: { readonly caip2: string } };
 }
 
-export function mountMarket(app: FastifyInstance, deps: MarketRouteDeps): void {
+/** Mounts the market and the search. */
+export async function marketRoutes(app: FastifyInstance, deps: MarketDeps & Limited): Promise<void> {
+  deps.limits.free(app);
+  mountSearch(app, deps);
+  mountMarket(app, deps);
+}
+
+function mountMarket(app: FastifyInstance, deps: MarketDeps): void {
   const { market, clock } = deps;
   const cache = createAnswerCache(clock, CACHE_MS, undefined, market.revision);
   mountGet(app, PATH, async (request, reply) => {
@@ -73,7 +80,8 @@ const NOTE =
   'on this chain. Their names and descriptions are the sellers\u2019 own words. To list one: POST { "url": ' +
   '"https://\u2026" } to this path.';
 
-function list({ market, clock, network, publicOrigin }: MarketRouteDeps, { limit, offset }: Params) {
+function list({ market, clock, config }: MarketDeps, { limit, offset }: Params) {
+  const { caip2: network } = config.network;
   const all = market.all();
   const listings = all.slice(offset, offset + limit).map(describeListing);
   return {
@@ -83,7 +91,11 @@ function list({ market, clock, network, publicOrigin }: MarketRouteDeps, { limit
     online: all.filter(({ offlineAt }) => offlineAt === null).length,
     listings,
     note: NOTE,
-    source: { name: 'the market of this service', url: `${publicOrigin}${PATH}`, retrievedAt: nowSeconds(clock) },
+    source: {
+      name: 'the market of this service',
+      url: `${config.publicOrigin}${PATH}`,
+      retrievedAt: nowSeconds(clock),
+    },
   };
 }
 
@@ -175,7 +187,7 @@ export const MARKET_OPERATIONS: readonly Operation[] = [
 
 const SEARCH_PATH = '/v1/market/search';
 
-export function mountDiscovery(app: FastifyInstance, discovery: Pick<Discovery, 'search'>): void {
+export function mountSearch(app: FastifyInstance, { discovery }: Pick<MarketDeps, 'discovery'>): void {
   mountGet(app, SEARCH_PATH, async (request, reply) => {
     const params = parseParams({ params: searchParams }, request.query as Query) as SearchParams;
     // Not cached, because `online` holds only at this moment.

@@ -20,6 +20,7 @@ import {
 } from '../http/openapi/route.ts';
 import { pricedOnly } from '../http/openapi/text.ts';
 import { sendProblem } from '../http/problems.ts';
+import type { Limited } from '../http/rate-limit.ts';
 import { NO_SUCH_ROUTE } from '../http/route-advice.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import type { Offer } from '../payment/checkout.ts';
@@ -48,7 +49,8 @@ export interface MetaDeps {
  * Each document is made at its first request, because OpenAPI alone is a tenth of a start's work. Those that list the
  * ways to pay are made again when these have changed: a rail may be offered only some time after the start.
  */
-export function mountDocuments(app: FastifyInstance, deps: MetaDeps): void {
+export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limited): Promise<void> {
+  deps.limits.free(app);
   const { listed: catalogue, clock, config, offerOf } = deps;
   const { network: chain, publicOrigin, protocols, web } = config;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
@@ -187,7 +189,7 @@ interface Readiness {
 }
 
 /** They have no rate limit: a flood would take the instance out of rotation. */
-export function mountOperations(app: FastifyInstance, deps: MetaDeps): void {
+export async function operationRoutes(app: FastifyInstance, deps: MetaDeps): Promise<void> {
   const { metrics, config } = deps;
   const access = { token: config.metricsToken, hasProxy: config.trustedProxies.length > 0 };
   let stopping = false;

@@ -1,16 +1,27 @@
 import type { FastifyInstance } from 'fastify';
 import { acceptsHtml, mountGet } from '../http/answers.ts';
 import { integer, json, type Operation, object, orNull, problemAnswer, text } from '../http/openapi/route.ts';
+import type { Limited } from '../http/rate-limit.ts';
 import { sendOnce } from '../pages/send.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
 
 /** Throws NotFound when there is none. */
-export type Lookup = (id: string) => Promise<{ readonly payments: readonly FoundPayment[] }>;
+type Lookup = (id: string) => Promise<{ readonly payments: readonly FoundPayment[] }>;
 
-export type ReceiptPage = (id: string, payments: readonly FoundPayment[]) => string;
+type ReceiptPage = (id: string, payments: readonly FoundPayment[]) => string;
 
-/** Mounts the lookup: who knows a nonce or hash learns what happened to the money. A browser may get a page. */
-export function mountLookup(app: FastifyInstance, lookup: Lookup, receiptPage?: ReceiptPage): void {
+export interface Lookups {
+  readonly lookup: Lookup;
+  /** Absent: every lookup is answered in JSON. */
+  readonly receiptPage?: ReceiptPage;
+}
+
+/** The lookup: who knows a nonce or hash learns what happened to the money. A browser may get a page. */
+export async function lookupRoutes(
+  app: FastifyInstance,
+  { lookup, receiptPage, limits }: Lookups & Limited,
+): Promise<void> {
+  limits.free(app);
   mountGet(app, '/v1/payments/:id', async (request, reply) => {
     const { id } = request.params as { id: string };
     const found = await lookup(id);

@@ -1,4 +1,3 @@
-import type { FastifyInstance, RouteOptions } from 'fastify';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Endpoint } from '../catalogue/endpoint.ts';
@@ -9,25 +8,17 @@ import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/windows.ts';
 import { createOutcomes } from '../lib/memory.ts';
 import { keepReading } from '../lib/tasks.ts';
-import { mountMcp } from '../mcp/mount.ts';
-import { mountDemoBuyer } from '../pages/demo-buyer.ts';
-import { renderLanding } from '../pages/landing.ts';
-import { renderMarket } from '../pages/market.ts';
-import { createReadAnswer, type PageParts, type PagesDeps } from '../pages/page-parts.ts';
-import { mountReference } from '../pages/reference.ts';
+import type { McpDeps } from '../mcp/mount.ts';
+import type { PagesDeps } from '../pages/page-parts.ts';
 import type { Document } from '../pages/reference-document.ts';
-import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '../pages/send.ts';
-import { createProblemPage, renderReceipt, renderTerms } from '../pages/small.ts';
-import { renderStatus } from '../pages/status.ts';
-import { createSettledToday } from '../payment/books.ts';
+import { createProblemPage, renderReceipt } from '../pages/small.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
 import { createGate } from '../payment/gate.ts';
 import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
-import { mountLightningDescriptor } from '../routes/lightning.ts';
 import { DECLARED } from '../routes/meta.ts';
-import { checkGates, mountPriced, type PricedSurface } from '../routes/priced.ts';
+import type { PricedSurface } from '../routes/paid.ts';
 import type { Listings } from './catalogue.ts';
 import type { Collecting } from './chain.ts';
 import type { ClockWatch } from './clock-watch.ts';
@@ -47,9 +38,9 @@ import {
   wordsOfRefusal,
 } from './surfaces.ts';
 
-// What registers routes, pages and tools. Each priced mount has a gate that knows what is sold there.
+// What the routes, the pages and the tools are given. Each priced surface has a gate that knows what is sold there.
 
-interface MountsParts {
+interface SurfacesParts {
   config: Config;
   catalogue: readonly Endpoint<Sources>[];
   /** What pages, tools and the reference name. */
@@ -74,59 +65,69 @@ interface MountsParts {
   log: Logger;
 }
 
-/** `app.ts` calls them in its order. */
-export function createMounts(parts: MountsParts) {
-  const { config, listed, sources, offerOf, listings, ledger } = parts;
-  const checkouts = createCheckouts(parts);
-  const toolCheckouts = { usdc: checkouts.usdcTools(offerOf), lightning: parts.lightning.tools };
-  const { facilitator, feeSteps, readiness, clock, log } = parts;
+/** What `app.ts` gives to the plugins of routes. */
+export function createSurfaces(parts: SurfacesParts) {
+  const { config, sources, offerOf, lightning, mpp } = parts;
+  const { usdcRoutes, usdcTools } = createCheckouts(parts);
   const onRefused = countRefusals(parts.metrics);
-  const surfaces = openSurfaces(parts, checkouts, onRefused);
-  const shared = { catalogue: listed, sources, clock, log };
+  const surface = surfacesOf(parts, onRefused);
+  const toolCheckouts = { usdc: usdcTools(offerOf), lightning: lightning.tools };
+  const isPlain = (endpoint: Endpoint<never>) => isSoldPlainly(endpoint, config.rails);
 
   return {
-    mountPriced: (app: FastifyInstance) => {
-      for (const surface of surfaces) mountPriced(app, surface);
+    paid: surface('paid', usdcRoutes(offerOf, sources), usdcProtocol),
+    lightning: {
+      ...surface('lightning', lightning.routes, lightning.protocol),
+      describe: lightning.describe(parts.listed),
     },
-    mountPages: (app: FastifyInstance) =>
-      mountPages(app, {
-        ...shared,
-        config,
-        readiness,
-        facilitator,
-        discovery: listings.discovery,
-        market: listings.market,
-        upstreams: parts.outgoing.upstreams.outcomes,
-        charts: { feeSteps, probes: sources.reads.probes },
-        settled: ledger.stores.settled,
-        settledOn: waysIn(config),
-        document: () => documentOf(parts),
-        demoBuyer: demoBuyerOf(config, clock),
-      }),
-    mountLightning: (app: FastifyInstance) => mountLightningDescriptor(app, parts.lightning.describe(listed)),
+    mpp: mpp && surface('mpp', usdcRoutes(plainOffers(config, mpp), sources), mpp, isPlain),
+    pages: pagesOf(parts),
+    tools: {
+      ...toolsOf(parts),
+      isLightning: lightning.rail.recognises,
+      checkoutOf: (endpoint, rail) => toolCheckouts[rail](endpoint),
+      onRefused: (error) => onRefused('mcp', error),
+    } satisfies McpDeps<Sources>,
     problemPage: createProblemPage(config),
     receiptPage: (id: string, payments: readonly FoundPayment[]) => renderReceipt(config, id, payments),
-    mountTools: (app: FastifyInstance) =>
-      mountMcp(app, {
-        ...shared,
-        protocol: toolProtocol,
-        isLightning: parts.lightning.rail.recognises,
-        checkoutOf: (endpoint, rail) => toolCheckouts[rail](endpoint),
-        words: wordsOfRefusal,
-        onRefused: (error) => onRefused('mcp', error),
-        chain: config.network,
-        network: config.network.caip2,
-        publicOrigin: config.publicOrigin,
-        handlerTimeoutMs: config.handlerTimeoutMs,
-        search: listings.discovery,
-        limits: {
-          free: { perMinute: config.rateLimits.free, windows: openClientWindows(ledger.nearWindows, 'mcp-free') },
-          priced: { perMinute: config.rateLimits.priced, windows: openClientWindows(ledger.nearWindows, 'mcp-priced') },
-        },
-      }),
-    checkGates: (routes: readonly RouteOptions[]) => {
-      for (const surface of surfaces) checkGates(surface, routes);
-    },
+  };
+}
+
+function pagesOf(parts: SurfacesParts): PagesDeps<Sources> {
+  const { config, listed: catalogue, sources, listings, ledger, clock } = parts;
+  return {
+    ...parts,
+    catalogue,
+    discovery: listings.discovery,
+    market: listings.market,
+    upstreams: parts.outgoing.upstreams.outcomes,
+    charts: { feeSteps: parts.feeSteps, probes: sources.reads.probes },
+    settled: ledger.stores.settled,
+    settledOn: waysIn(config),
+    document: () => documentOf(parts),
+    demoBuyer: demoBuyerOf(config, clock),
+  };
+}
+
+function toolsOf({ config, listed: catalogue, sources, listings, ledger, clock, log }: SurfacesParts) {
+  const { rateLimits, network, publicOrigin, handlerTimeoutMs } = config;
+  const limitOf = (group: 'free' | 'priced') => ({
+    perMinute: rateLimits[group],
+    windows: openClientWindows(ledger.nearWindows, `mcp-${group}`),
+  });
+  return {
+    catalogue,
+    sources,
+    clock,
+    log,
+    protocol: toolProtocol,
+    words: wordsOfRefusal,
+    chain: network,
+    network: network.caip2,
+    publicOrigin,
+    handlerTimeoutMs,
+    search: listings.discovery,
+    limits: { free: limitOf('free'), priced: limitOf('priced') },
   };
 }
 
@@ -141,7 +142,7 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
 }
 
 /** Loaded on demand, because it is a tenth of a start's work. */
-async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): Promise<Document> {
+async function documentOf({ config, listed: catalogue, offerOf }: SurfacesParts): Promise<Document> {
   const { createOpenApi } = await import('../http/openapi/openapi.ts');
   const { publicOrigin, network: chain, protocols, web } = config;
   const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
@@ -150,16 +151,14 @@ async function documentOf({ config, listed: catalogue, offerOf }: MountsParts): 
   return (await createOpenApi({ ...described, mpp, contactUrl: web.contactUrl })) as unknown as Document;
 }
 
-function openSurfaces(
-  { config, off, sources, offerOf, mpp, log, ...parts }: MountsParts,
-  checkouts: ReturnType<typeof createCheckouts<Sources>>,
+/** Makes the priced surfaces, each with a gate that knows what is sold there. */
+function surfacesOf(
+  { config, catalogue, off, sources, log }: SurfacesParts,
   onRefused: ReturnType<typeof countRefusals>,
 ) {
-  const { segment: chainSegment } = config.network;
   // What the configuration cannot answer is like what is off: only payments from before are answered.
-  const known = parts.catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
-  const catalogue = [...known, ...off];
-  const priced = (
+  const known = catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
+  return (
     surface: PricedSurface<Sources>['surface'],
     checkoutOf: CheckoutOf<Sources, Demand>,
     protocol: HttpProtocol,
@@ -176,17 +175,8 @@ function openSurfaces(
       log,
       onRefused: (error) => onRefused(surface, error),
     });
-    return { surface, gate, catalogue, chainSegment };
+    return { surface, gate, catalogue: [...known, ...off], chainSegment: config.network.segment };
   };
-  const surfaces = [
-    priced('paid', checkouts.usdcRoutes(offerOf, sources), usdcProtocol),
-    priced('lightning', parts.lightning.routes, parts.lightning.protocol),
-  ];
-  if (mpp) {
-    const plain = checkouts.usdcRoutes(plainOffers(config, mpp), sources);
-    surfaces.push(priced('mpp', plain, mpp, (endpoint) => isSoldPlainly(endpoint, config.rails)));
-  }
-  return surfaces;
 }
 
 interface ReadinessParts {
@@ -243,28 +233,4 @@ export function createReadiness(parts: ReadinessParts) {
   };
   // For the status page.
   return Object.assign(keepReading(read, KEPT_MS, clock), { outcomeOf: outcomes.of });
-}
-
-/** Mounts the pages for people and their assets, in the rate-limited group of free routes. */
-function mountPages<S>(app: FastifyInstance, deps: PagesDeps<S>): void {
-  const { clock } = deps;
-  const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
-  const railOf = (contract: Uint8Array | null) => (contract ? deps.settledOn(contract) : 'lightning');
-  const settledToday = createSettledToday(deps.settled, railOf, clock, ['usdc', 'lightning']);
-  mountAssets(app);
-  mountSiteFiles(app);
-  const terms = encodePage(renderTerms(deps.config));
-  mountPage(app, '/terms', () => terms);
-  mountReference(app, deps);
-  const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
-  mountDemoBuyer(app, { ...deps, prices });
-  const landing = keepPage(clock, () => renderLanding(parts));
-  mountPage(app, '/', landing);
-  const status = keepPage(clock, () => renderStatus(parts, settledToday));
-  mountPage(app, '/status', status);
-  mountPage(app, '/market', async (request, reply) => {
-    const { text, isBad } = await renderMarket(parts, request.query as Record<string, unknown>);
-    if (isBad) reply.code(400);
-    return text;
-  });
 }

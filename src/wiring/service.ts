@@ -28,13 +28,13 @@ import { type OpenLedger, openLedger } from './ledger.ts';
 import { openLightning } from './lightning.ts';
 import { createPayments } from './payments.ts';
 import { RAILS, type RailList, railNames, warnOfLosses } from './rails.ts';
-import { createMounts, createReadiness } from './routes.ts';
+import { createReadiness, createSurfaces } from './routes.ts';
 import { createOutgoing, openSources } from './sources.ts';
 import { mppProtocol, offersUnder, openChallenges } from './surfaces.ts';
 
 /**
  * Makes every part of the service, and starts what runs by itself: the catalogue, the ground, the shop, then what
- * registers routes, pages and tools. Throws ConfigError when the configuration does not fit `declared`, the catalogue.
+ * routes, pages and tools are given. Throws ConfigError when the configuration does not fit `declared`, the catalogue.
  */
 export async function createDeps(
   config: Config,
@@ -70,7 +70,7 @@ export async function createDeps(
     railFor: payments.railFor,
     feeSteps,
   };
-  const mounts = createMounts({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
+  const surfaces = createSurfaces({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
   await chain.watch(stores.providers);
   void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
   await payments.start();
@@ -89,7 +89,7 @@ export async function createDeps(
     lightningStore,
     facilitator,
     lookup: openLookup(config, stores),
-    ...mounts,
+    ...surfaces,
     offerOf,
     readiness,
     listed,

@@ -9,7 +9,7 @@ import { createMethodRefusals, guardRequests } from '../../src/http/guard-reques
 import { installErrorHandlers } from '../../src/http/problems.ts';
 import { serverOptions } from '../../src/http/server-options.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { DISCOVERY_OPERATIONS, ENTRY, mountDiscovery } from '../../src/routes/market.ts';
+import { DISCOVERY_OPERATIONS, ENTRY, mountSearch } from '../../src/routes/market.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { usdcRoutes } from '../support/prices.ts';
 import { listing, NETWORK, ownListings } from '../unit/discovery/world.ts';
@@ -47,7 +47,7 @@ beforeAll(async () => {
     () => undefined,
     () => 'no such route',
   );
-  mountDiscovery(app, discovery);
+  mountSearch(app, { discovery });
   await discovery.start();
 });
 afterAll(async () => {

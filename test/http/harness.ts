@@ -19,8 +19,7 @@ import type { Clock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createUsdcCheckout, http402 } from '../../src/payment/checkout.ts';
 import { createGate } from '../../src/payment/gate.ts';
-import { mountLightningDescriptor } from '../../src/routes/lightning.ts';
-import { checkGates, mountPriced, type PricedSurface } from '../../src/routes/priced.ts';
+import type { PricedSurface } from '../../src/routes/paid.ts';
 import { offersUnder, usdcProtocol, wordsOfRefusal } from '../../src/wiring/surfaces.ts';
 import { openMemoryLedger, storesOf } from '../support/ledger/fresh-ledger.ts';
 import { runningWith } from '../support/payment/call.ts';
@@ -90,7 +89,7 @@ interface Options {
   clock?: Clock;
   readiness?: AppDeps<object>['readiness'];
   /** More routes in the priced group. */
-  extra?: (app: FastifyInstance) => void;
+  extra?: (app: FastifyInstance) => unknown;
 }
 
 /** The application with its real gate, on endpoints of the test. `lines` holds its log. */
@@ -157,12 +156,14 @@ export async function createTestApp(options: Options = {}) {
       log,
     }),
     lookup: () => Promise.reject(new NotFound('Nothing was paid here.')),
-    mountLightning: (scope) => mountLightningDescriptor(scope, async () => ({})),
-    mountPriced(scope) {
-      mountPriced(scope, priced);
+    paid: priced,
+    // It describes the rail and sells nothing.
+    lightning: { ...priced, surface: 'lightning', catalogue: [], describe: async () => ({}) },
+    mpp: null,
+    async moreRoutes(scope, { limits }) {
+      limits.priced(scope);
       options.extra?.(scope);
     },
-    checkGates: (routes) => checkGates(priced, routes),
   });
   return { app, lines };
 }

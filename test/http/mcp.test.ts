@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
 import { createMinuteWindows, openClientWindows } from '../../src/lib/limits/windows.ts';
-import { type McpDeps, mountMcp } from '../../src/mcp/mount.ts';
+import { type McpDeps, toolRoutes } from '../../src/mcp/mount.ts';
 import { acceptsOf, createUsdcCheckout, type RailFor } from '../../src/payment/checkout.ts';
 import { createOffer, toolProtocol } from '../../src/wiring/surfaces.ts';
 import { runningWith } from '../support/payment/call.ts';
@@ -82,7 +82,7 @@ async function open({ perMinute = {}, sell }: Shop = {}) {
     log: { info: note, warn: note, error: note },
   };
   const env = { RATE_LIMIT_PRICED_PER_MINUTE: '0' };
-  const made = await createTestApp({ env, clock, extra: (scope) => mountMcp(scope, deps) });
+  const made = await createTestApp({ env, clock, extra: (scope) => toolRoutes(scope, { tools: deps }) });
   apps.push(made.app);
   const origin = `http://127.0.0.1:${await listen(made.app)}`;
   const post = (message: unknown) => postMessage(origin, message);

@@ -125,11 +125,11 @@ export async function loadService() {
       surfaces: { pages: boolean; tools: boolean },
     ) => {
       const deps = await createDeps(loadConfig(env), log, sold);
-      const { mountPages, mountTools, ...rest } = deps;
+      const { pages, tools, ...rest } = deps;
       const app: FastifyInstance = await buildApp({
         ...rest,
-        ...(surfaces.pages && { mountPages }),
-        ...(surfaces.tools && { mountTools }),
+        ...(surfaces.pages && { pages }),
+        ...(surfaces.tools && { tools }),
       });
       return {
         app,

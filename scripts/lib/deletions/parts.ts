@@ -268,15 +268,18 @@ const LIGHTNING: Part = {
     [SERVICE, 'mpp, lightning, lightningStore', 'mpp, lightningStore'],
     [ROUTES, "import type { openLightning } from './lightning.ts';\n", ''],
     [ROUTES, '  lightning: ReturnType<typeof openLightning<Sources>>;\n', ''],
+    [ROUTES, 'offerOf, lightning, mpp }', 'offerOf, mpp }'],
     [
       ROUTES,
-      '    mountLightning: (app: FastifyInstance) => mountLightningDescriptor(app, parts.lightning.describe(listed)),\n',
+      '    lightning: {\n' +
+        "      ...surface('lightning', lightning.routes, lightning.protocol),\n" +
+        '      describe: lightning.describe(parts.listed),\n' +
+        '    },\n',
       '',
     ],
     // No tool is sold there any more.
-    [ROUTES, 'lightning: parts.lightning.tools', 'lightning: checkouts.usdcTools(offerOf)'],
-    [ROUTES, 'isLightning: parts.lightning.rail.recognises', 'isLightning: () => false'],
-    [ROUTES, "    priced('lightning', parts.lightning.routes, parts.lightning.protocol),\n", ''],
+    [ROUTES, 'lightning: lightning.tools', 'lightning: usdcTools(offerOf)'],
+    [ROUTES, 'isLightning: lightning.rail.recognises', 'isLightning: () => false'],
     ['src/config.ts', "import * as lightning from './config/lightning.ts';\n", ''],
     ['src/config.ts', '  ...lightning.lightningEnvironment,\n', ''],
     ['src/config.ts', '    ...lightning.lightningProblems(given),\n', ''],

@@ -6,7 +6,7 @@ import { createMethodRefusals, guardRequests } from '../../../src/http/guard-req
 import { createMetrics, observeRequests } from '../../../src/http/metrics.ts';
 import { installErrorHandlers } from '../../../src/http/problems.ts';
 import { serverOptions } from '../../../src/http/server-options.ts';
-import { mountFacilitator } from '../../../src/routes/facilitator.ts';
+import { facilitatorRoutes } from '../../../src/routes/facilitator.ts';
 
 /** Values that the configuration needs and the facilitator does not use. */
 const UNUSED = {
@@ -31,6 +31,6 @@ export function buildFacilitatorApp(
   const observer = observeRequests(app, log, createMetrics());
   guardRequests(app, log, createMethodRefusals(app, observer.unmatched));
   installErrorHandlers(app, log, observer.unmatched, () => 'There is no such route.');
-  mountFacilitator(app, facilitator);
+  app.register(facilitatorRoutes, { facilitator });
   return app;
 }

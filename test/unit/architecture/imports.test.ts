@@ -138,7 +138,6 @@ const PACKAGES: readonly { name: RegExp; values: RegExp; types?: RegExp }[] = [
   {
     name: /^(fastify|@fastify\/.*)$/,
     values: /^src\/(app\.ts|server\.ts|http\/|routes\/|pages\/|mcp\/|payment\/gate\.ts)/,
-    types: /^src\/wiring\/routes\.ts$/,
   },
 ];
 
@@ -430,10 +429,7 @@ describe('the checker', () => {
     ['src/chain/x.ts', "import type { Config } from '../config.ts'; import { parseAbi } from 'viem/utils';"],
     ['src/chain/x.ts', "import { type Config } from '../config.ts';"],
     ['src/payment/gate.ts', "import type { FastifyRequest } from 'fastify';"],
-    [
-      'src/wiring/routes.ts',
-      "import type { FastifyInstance } from 'fastify'; import { open } from '../store/db/sqlite.ts';",
-    ],
+    ['src/wiring/routes.ts', "import { open } from '../store/db/sqlite.ts';"],
     ['src/selftest/x.ts', "import type { Clock } from '../lib/clock.ts'; import { x402Client } from '@x402/fetch';"],
     ['src/server.ts', "const { start } = await import('../dev/network.ts');"],
     ['src/lib/x.ts', "import { clock } from './clock.ts'; import { createHash } from 'node:crypto';"],

@@ -13,7 +13,7 @@ const SOURCE_CEILINGS = {
   'lines wider than 120': 9,
   'functions with more than 60 lines of their own': 1,
   'option bags': 179,
-  'option bags of more than 10 members': 4,
+  'option bags of more than 10 members': 3,
   'type names used twice in a room': 20,
   'statements of SQL for the ledger': 154,
 };

@@ -1,0 +1,40 @@
+import type { FastifyInstance } from 'fastify';
+import type { Limited } from '../http/rate-limit.ts';
+import { mountDemoBuyer } from '../pages/demo-buyer.ts';
+import { renderLanding } from '../pages/landing.ts';
+import { renderMarket } from '../pages/market.ts';
+import { createReadAnswer, type PageParts, type PagesDeps } from '../pages/page-parts.ts';
+import { mountReference } from '../pages/reference.ts';
+import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '../pages/send.ts';
+import { renderTerms } from '../pages/small.ts';
+import { renderStatus } from '../pages/status.ts';
+import { createSettledToday } from '../payment/books.ts';
+
+/** The pages for people and their assets. Without `pages` it mounts nothing. */
+export async function pageRoutes<S>(
+  app: FastifyInstance,
+  { pages: deps, limits }: { pages?: PagesDeps<S> } & Limited,
+): Promise<void> {
+  if (deps === undefined) return;
+  limits.free(app);
+  const { clock } = deps;
+  const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
+  const railOf = (contract: Uint8Array | null) => (contract ? deps.settledOn(contract) : 'lightning');
+  const settledToday = createSettledToday(deps.settled, railOf, clock, ['usdc', 'lightning']);
+  mountAssets(app);
+  mountSiteFiles(app);
+  const terms = encodePage(renderTerms(deps.config));
+  mountPage(app, '/terms', () => terms);
+  mountReference(app, deps);
+  const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
+  mountDemoBuyer(app, { ...deps, prices });
+  const landing = keepPage(clock, () => renderLanding(parts));
+  mountPage(app, '/', landing);
+  const status = keepPage(clock, () => renderStatus(parts, settledToday));
+  mountPage(app, '/status', status);
+  mountPage(app, '/market', async (request, reply) => {
+    const { text, isBad } = await renderMarket(parts, request.query as Record<string, unknown>);
+    if (isBad) reply.code(400);
+    return text;
+  });
+}
