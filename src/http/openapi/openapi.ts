@@ -62,7 +62,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
     add({ method: 'GET', url: pathOn(endpoint, mount), schema });
   }
-  for (const operation of declared.operations) add(operation);
+  for (const operation of declared.operations) add({ ...operation, schema: inOrder(operation.schema) });
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Document;
   await scribe.close();
@@ -71,12 +71,36 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     ...document,
     'x-service-info': describeServiceInfo(publicOrigin),
     components: {
-      schemas: componentSchemas(catalogue, declared.schemas),
+      schemas: componentSchemas(catalogue, mapValues(declared.schemas, inOrder)),
       responses: componentResponses(mpp),
       headers: COMPONENT_HEADERS,
       securitySchemes: SECURITY_SCHEMES,
     },
   };
+}
+
+/** The order of a schema's members in the document. Others follow. */
+const ORDER = [
+  ...['type', 'enum', 'properties', 'required', 'items', 'additionalProperties', 'pattern', 'minimum', 'maximum'],
+  ...['maxLength', 'default', 'description', 'examples'],
+];
+
+/** Puts the members of a schema, and of those within it, into the order of all others. */
+function inOrder(schema: Json): Json {
+  const place = (key: string): number => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
+  const keys = Object.keys(schema).sort((one, other) => place(one) - place(other));
+  return Object.fromEntries(keys.map((key) => [key, within(key, schema[key])]));
+}
+
+/** `properties` and the like have schemas by name, whose order stays. */
+function within(key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (key === 'examples') return value;
+  return ['properties', 'response', 'content'].includes(key) ? mapValues(value as Json, inOrder) : inOrder(value as Json);
+}
+
+function mapValues(values: Json, change: (value: Json) => Json): Json {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value as Json)]));
 }
 
 function describeContact(url: string): Json {
