@@ -26,7 +26,7 @@ import { type Clock, nowSeconds } from '../lib/clock.ts';
 import type { Offer } from '../payment/checkout.ts';
 import { FACILITATOR_OPERATIONS } from './facilitator.ts';
 import { LIGHTNING_CHALLENGE, LIGHTNING_OPERATION } from './lightning.ts';
-import { DISCOVERY_OPERATIONS, ENTRY, LISTING, MARKET_OPERATIONS } from './market.ts';
+import { LIST, SEARCH, SUBMIT } from './market.ts';
 import { LOOKUP_OPERATION } from './payments.ts';
 
 // The documents that describe the catalogue, the routes of an operator's machines, and `DECLARED`: what OpenAPI says of
@@ -286,8 +286,9 @@ export const DECLARED: Declared = {
     ...DOCUMENT_OPERATIONS,
     ...STATE_OPERATIONS,
     ...FACILITATOR_OPERATIONS,
-    ...DISCOVERY_OPERATIONS,
-    ...MARKET_OPERATIONS,
+    SEARCH,
+    LIST,
+    SUBMIT,
     mcp('/mcp', 'mcp', 'Every route as a tool, over MCP (streamable HTTP, stateless); priced ones in USDC.'),
     mcp(
       '/mcp/lightning',
@@ -295,5 +296,5 @@ export const DECLARED: Declared = {
       'The same, with the tools that bitcoin buys: an unpaid call is offered an invoice.',
     ),
   ],
-  schemas: { LightningChallenge: LIGHTNING_CHALLENGE, Entry: ENTRY, Listing: LISTING },
+  schemas: { LightningChallenge: LIGHTNING_CHALLENGE },
 };

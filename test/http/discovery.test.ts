@@ -1,5 +1,6 @@
 import Fastify from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describeParams } from '../../src/catalogue/params.ts';
 import { loadConfig } from '../../src/config.ts';
 import { createDiscovery, NO_LISTINGS } from '../../src/discovery/discovery.ts';
 import { entrySchema } from '../../src/discovery/entry.ts';
@@ -9,7 +10,7 @@ import { createMethodRefusals, guardRequests } from '../../src/http/guard-reques
 import { installErrorHandlers } from '../../src/http/problems.ts';
 import { serverOptions } from '../../src/http/server-options.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { DISCOVERY_OPERATIONS, ENTRY, mountSearch } from '../../src/routes/market.ts';
+import { mountSearch, SEARCH } from '../../src/routes/market.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { usdcRoutes } from '../support/prices.ts';
 import { listing, NETWORK, ownListings } from '../unit/discovery/world.ts';
@@ -126,26 +127,32 @@ describe('GET /v1/market/search', () => {
   });
 });
 
-describe('its description', () => {
-  const [operation] = DISCOVERY_OPERATIONS;
-
+describe('its declaration', () => {
   test('has the members of an entry and of the answer, and no other', async () => {
-    expect(Object.keys(ENTRY.properties as object)).toEqual(Object.keys(entrySchema.shape));
-    const schema = operation?.schema as {
-      querystring: { properties: Record<string, { default?: unknown; maximum?: number; maxLength?: number }> };
-      response: { 200: { content: { 'application/json': { schema: { properties: object } } } } };
-    };
-    const { properties } = schema.response[200].content['application/json'].schema;
-    expect(Object.keys(properties)).toEqual(Object.keys((await get('')).body));
-    const query = schema.querystring.properties;
-    expect(Object.keys(query)).toEqual(Object.keys(searchParams.shape));
-    for (const [name, { maxLength, maximum }] of Object.entries(query)) {
+    const { shape } = SEARCH.answers[200].schema;
+    expect(Object.keys(shape)).toEqual(Object.keys((await get('')).body));
+    expect(shape.results.element).toBe(entrySchema);
+    expect(Object.keys(SEARCH.query.shape)).toEqual(Object.keys(searchParams.shape));
+  });
+
+  test('states the bounds that the search keeps', () => {
+    const params = describeParams({ params: SEARCH.query, example: { params: {}, result: {} } });
+    const bounds = params.map(({ name, schema }) => ({ name, ...schema }) as Bounds);
+    expect(bounds.filter(({ maxLength, maximum }) => maxLength || maximum)).toHaveLength(6);
+    for (const { name, maxLength, maximum } of bounds) {
       const accepts = (value: string) => searchParams.safeParse({ [name]: value }).success;
       if (maxLength)
         expect([name, accepts('x'.repeat(maxLength)), accepts('x'.repeat(maxLength + 1))]).toEqual([name, true, false]);
       if (maximum) expect([name, accepts(`${maximum}`), accepts(`${maximum + 1}`)]).toEqual([name, true, false]);
     }
-    const defaults = { q: query.q?.default, limit: query.limit?.default, offset: query.offset?.default };
-    expect(searchParams.parse({})).toEqual(defaults);
+    const defaults = bounds.flatMap((one) => ('default' in one ? [[one.name, one.default]] : []));
+    expect(searchParams.parse({})).toEqual(Object.fromEntries(defaults));
   });
 });
+
+interface Bounds {
+  readonly name: string;
+  readonly default?: unknown;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+}

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { toJsonSchema } from '../../catalogue/params.ts';
 import { type Mount, pascal } from '../../catalogue/paths.ts';
@@ -7,6 +6,7 @@ import {
   answerName,
   type Json,
   object,
+  PROBLEM,
   problemName,
   REQUEST_ID_HEADER,
   RETRY_AFTER_HEADER,
@@ -89,28 +89,7 @@ const PROBLEM_EXAMPLE = {
 
 const OWN_SCHEMAS: Json = {
   Problem: {
-    ...toJsonSchema(
-      z.object({
-        type: z.string(),
-        title: z.string().meta({ description: 'The status in words' }),
-        status: z.int(),
-        detail: z.string().meta({ description: 'What the caller can do about it' }),
-        instance: z.string().meta({ description: 'The path of the request' }),
-        code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
-        charged: z.union([z.boolean(), z.literal('unknown')]).meta({
-          description:
-            'false: no money moved or will move. true: the payment was taken, and its answer is no longer kept. ' +
-            '"unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one ' +
-            'again',
-        }),
-        requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
-        errors: z
-          .array(z.object({ path: z.string(), message: z.string() }))
-          .optional()
-          .meta({ description: 'Each parameter at fault' }),
-      }),
-      'input',
-    ),
+    ...toJsonSchema(PROBLEM, 'input'),
     description: 'RFC 9457 problem details; routes may add members',
     examples: [PROBLEM_EXAMPLE],
   },
@@ -174,7 +153,7 @@ const TELLING = [404, 502];
 
 function problemOf(endpoint: Endpoint<never>, [status, name, description]: (typeof PROBLEMS)[number]): Json {
   if (!endpoint.problemMembers || !TELLING.includes(status)) return reference('responses', name);
-  return problem(status, description, { anyOf: [reference('schemas', problemName(endpoint)), PROBLEM] });
+  return problem(status, description, { anyOf: [reference('schemas', problemName(endpoint)), OF_PROBLEM] });
 }
 
 function success(endpoint: Endpoint<never>, mount: Mount): Json {
@@ -209,9 +188,9 @@ export function componentResponses(mpp: boolean): Json {
 
 const text = (description: string): Json => ({ description, schema: { type: 'string' } });
 
-const PROBLEM = reference('schemas', 'Problem');
+const OF_PROBLEM = reference('schemas', 'Problem');
 
-function problem(status: number, description: string, schema = PROBLEM): Json {
+function problem(status: number, description: string, schema = OF_PROBLEM): Json {
   const waits = status === 429 || status === 503;
   return {
     description,

@@ -1,12 +1,21 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
+import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { describeParams } from '../../catalogue/params.ts';
 import { type Mount, operationIdOf, pathOn, surfacesOf } from '../../catalogue/paths.ts';
 import { createLlmsText, type Described, dearestRequirement, type Requirement } from '../documents.ts';
 import { NO_SCHEMAS } from '../server-options.ts';
 import { componentResponses, componentSchemas, describeResponses, UNREAD_RESPONSES } from './components.ts';
-import { COMPONENT_HEADERS, type Declared, type Json, type Operation } from './route.ts';
+import {
+  COMPONENT_HEADERS,
+  COMPONENTS,
+  type Declared,
+  type Json,
+  type Operation,
+  type Route,
+  reference,
+} from './route.ts';
 import { describeService, tagsWith } from './text.ts';
 
 // The OpenAPI document. The plugin assembles it: each catalogue entry under its mounts, and what routes declare.
@@ -62,7 +71,11 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
     add({ method: 'GET', url: pathOn(endpoint, mount), schema });
   }
-  for (const operation of declared.operations) add({ ...operation, schema: inOrder(operation.schema) });
+  const components: Components = new Map();
+  for (const one of declared.operations) {
+    const operation = 'schema' in one ? one : describeRoute(one, components);
+    add({ ...operation, schema: inOrder(operation.schema) });
+  }
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Document;
   await scribe.close();
@@ -71,13 +84,102 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     ...document,
     'x-service-info': describeServiceInfo(publicOrigin),
     components: {
-      schemas: componentSchemas(catalogue, mapValues(declared.schemas, inOrder)),
+      schemas: componentSchemas(
+        catalogue,
+        mapValues({ ...declared.schemas, ...describeComponents(components) }, inOrder),
+      ),
       responses: componentResponses(mpp),
       headers: COMPONENT_HEADERS,
       securitySchemes: SECURITY_SCHEMES,
     },
   };
 }
+
+/** By name, those that routes refer to. */
+type Components = Map<string, z.core.$ZodType>;
+
+/** A declared route as the plugin takes it. `found` gets the components that it names. */
+function describeRoute({ method, url, ...route }: Route, found: Components): Operation {
+  const { id: operationId, tag, summary, description, path, query, body, answers } = route;
+  const responses = Object.entries(answers).map(([status, { description, type, schema }]) => [
+    status,
+    { description, ...(type && schema && { content: { [type]: { schema: describeSchema(schema, found) } } }) },
+  ]);
+  return {
+    method,
+    url,
+    schema: {
+      operationId,
+      tags: [tag],
+      summary,
+      ...(description && { description }),
+      ...(query && { querystring: describeMembers(query) }),
+      ...(path && { params: describeMembers(path) }),
+      ...(body && { body: describeSchema(body, found) }),
+      response: Object.fromEntries(responses),
+    },
+  };
+}
+
+/** Parameters as those of an endpoint. */
+function describeMembers(params: z.ZodObject): Json {
+  const members = describeParams({ params, example: { params: {}, result: {} } });
+  const required = members.filter((member) => member.required).map(({ name }) => name);
+  // Empty values are refused everywhere.
+  const properties = members.map(({ name, description, schema: { minLength: _1, ...schema } }) => [
+    name,
+    { ...schema, description },
+  ]);
+  return { type: 'object', properties: Object.fromEntries(properties), required };
+}
+
+/** JSON Schema with references to components, but for the one that is described. */
+function describeSchema(type: z.core.$ZodType, found: Components, described?: z.core.$ZodType): Json {
+  const schema = z.toJSONSchema(type, {
+    io: 'input',
+    override({ zodSchema, jsonSchema }) {
+      const name = zodSchema === described ? undefined : COMPONENTS.get(zodSchema)?.name;
+      if (name === undefined) return;
+      if (!OWN.includes(name)) found.set(name, zodSchema);
+      for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
+      Object.assign(jsonSchema, reference('schemas', name));
+    },
+  });
+  return plain(schema as Json);
+}
+
+/** The document has them whatever routes say. */
+const OWN = ['Problem', 'Source'];
+
+/** Components may name others, which come after them. */
+function describeComponents(found: Components): Json {
+  const described: Json = {};
+  for (const [name, type] of found) described[name] = describeSchema(type, found, type);
+  return described;
+}
+
+/** Says null as a type, and leaves out bounds that mean "exact in a double", and values of any form. */
+function plain({ $schema: _1, $defs: _2, propertyNames: _3, anyOf, ...rest }: Json): Json {
+  const schema: Json = anyOf === undefined ? rest : { ...eitherOf(anyOf as Json[]), ...rest };
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
+  if (String(schema.$ref).startsWith('#/$defs/')) delete schema.$ref;
+  const { additionalProperties: others, properties, items } = schema;
+  if (others === false) delete schema.additionalProperties;
+  else if (isJson(others)) schema.additionalProperties = Object.keys(others).length === 0 || plain(others);
+  if (isJson(properties)) schema.properties = mapValues(properties, plain);
+  if (isJson(properties) && Object.keys(properties).length === 0) delete schema.properties;
+  if (isJson(items)) schema.items = plain(items);
+  return schema;
+}
+
+function eitherOf(forms: readonly Json[]): Json {
+  const [form = {}, other] = forms.map(plain);
+  if (forms.length !== 2 || other?.type !== 'null') return { anyOf: forms.map(plain) };
+  return { ...form, type: [form.type, 'null'] };
+}
+
+const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** The order of a schema's members in the document. Others follow. */
 const ORDER = [
@@ -96,7 +198,9 @@ function inOrder(schema: Json): Json {
 function within(key: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   if (key === 'examples') return value;
-  return ['properties', 'response', 'content'].includes(key) ? mapValues(value as Json, inOrder) : inOrder(value as Json);
+  return ['properties', 'response', 'content'].includes(key)
+    ? mapValues(value as Json, inOrder)
+    : inOrder(value as Json);
 }
 
 function mapValues(values: Json, change: (value: Json) => Json): Json {
