@@ -24,7 +24,7 @@ import type { Limited } from '../http/rate-limit.ts';
 import { NO_SUCH_ROUTE } from '../http/route-advice.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import type { Offer } from '../payment/checkout.ts';
-import { FACILITATOR_OPERATIONS } from './facilitator.ts';
+import { FACILITATOR_ROUTES } from './facilitator.ts';
 import { LIGHTNING_CHALLENGE, LIGHTNING_OPERATION } from './lightning.ts';
 import { LIST, SEARCH, SUBMIT } from './market.ts';
 import { LOOKUP_OPERATION } from './payments.ts';
@@ -285,7 +285,7 @@ export const DECLARED: Declared = {
     LOOKUP_OPERATION,
     ...DOCUMENT_OPERATIONS,
     ...STATE_OPERATIONS,
-    ...FACILITATOR_OPERATIONS,
+    ...FACILITATOR_ROUTES,
     SEARCH,
     LIST,
     SUBMIT,
