@@ -3,6 +3,7 @@ import { catalogue } from '../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../src/catalogue/endpoint.ts';
 import { loadConfig } from '../src/config.ts';
 import { createOpenApi } from '../src/http/openapi/openapi.ts';
+import { TOOL_ROUTES } from '../src/mcp/mount.ts';
 import { DECLARED } from '../src/routes/meta.ts';
 import { offersUnder } from '../src/wiring/surfaces.ts';
 
@@ -21,7 +22,7 @@ const offerOf = offersUnder(config);
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
 const document = await createOpenApi({
   catalogue,
-  declared: DECLARED,
+  declared: [...DECLARED, ...TOOL_ROUTES],
   requirementOf,
   chain: config.network,
   publicOrigin: config.publicOrigin,

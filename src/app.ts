@@ -6,6 +6,7 @@ import type { Facilitator } from './facilitator/facilitator.ts';
 import { limitConnections } from './http/connections.ts';
 import { createMethodRefusals, guardRequests } from './http/guard-requests.ts';
 import { observeRequests } from './http/metrics.ts';
+import type { Mounted } from './http/openapi/route.ts';
 import { installErrorHandlers, type ProblemPage } from './http/problems.ts';
 import { createGroupLimit, type Limited } from './http/rate-limit.ts';
 import { createRouteAdvice } from './http/route-advice.ts';
@@ -35,7 +36,7 @@ export interface AppDeps<S> extends FreeDeps<S>, Sold<S>, MarketDeps, Lookups, M
   /** Absent: every error is a problem document. */
   problemPage?: ProblemPage;
   /** Routes of a test. */
-  moreRoutes?(app: FastifyInstance, deps: Limited): Promise<void>;
+  moreRoutes?(app: FastifyInstance, deps: Limited & Mounted): Promise<void>;
 }
 
 /** Registers every plugin. Rejects when a priced route has no gate. */
@@ -62,6 +63,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const limitOf = (perMinute: number) => createGroupLimit({ perMinute, clock, presentsPayment });
   const given = {
     ...deps,
+    mounted: routes,
     limits: { free: limitOf(config.rateLimits.free), priced: limitOf(config.rateLimits.priced) },
   };
   app.register(freeRoutes<S>, given);

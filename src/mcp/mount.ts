@@ -1,6 +1,8 @@
 import type { CallToolResult, Tool as Listed } from '@modelcontextprotocol/sdk/types.js';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { AppError, BadParameter } from '../errors.ts';
+import { anyMembers, defineRoute, inJson, type Route, serve } from '../http/openapi/route.ts';
 import { asAppError } from '../http/problems.ts';
 import { rateLimited, rateLimitHeaders } from '../http/rate-limit.ts';
 import { clientKey, identityOf } from '../lib/limits/client.ts';
@@ -12,7 +14,15 @@ import { closeSignal, noteDelivery } from '../payment/gate.ts';
 import type { answerMessage } from './answer-message.ts';
 import { instructionsFor } from './listing.ts';
 import { problem } from './results.ts';
-import { ADDRESSES, PAYMENT, RECEIPT, type Tool, type ToolAddress, type ToolCall } from './tool.ts';
+import {
+  LIGHTNING_ADDRESS,
+  MAIN_ADDRESS,
+  PAYMENT,
+  RECEIPT,
+  type Tool,
+  type ToolAddress,
+  type ToolCall,
+} from './tool.ts';
 import { createTools, type ToolsDeps } from './tools.ts';
 
 // The tools server at its addresses. A message's origin, form and size are checked, it counts against the limit of its
@@ -44,6 +54,45 @@ const TOO_MANY_MEMBERS = new AppError(
 const answer: typeof answerMessage = async (...message) =>
   (await import('./answer-message.ts')).answerMessage(...message);
 
+/** MCP defines the content of its messages. */
+const declared = ({ path }: ToolAddress, id: string, summary: string) =>
+  defineRoute({
+    method: 'POST',
+    url: path,
+    id,
+    tag: 'meta',
+    summary,
+    description:
+      'A `paid_…` tool without payment returns `isError`, a sentence with the price, and x402\u2019s ' +
+      'PaymentRequired; repeat the call with the payload in `_meta["x402/payment"]`, the receipt is in ' +
+      '`_meta["x402/payment-response"]`.',
+    query: z.object({
+      schemas: z.enum(['full']).optional().meta({ description: 'Lists the schemas of the answers too' }),
+    }),
+    body: anyMembers.meta({
+      description: 'One JSON-RPC 2.0 message',
+      examples: [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }],
+    }),
+    answers: {
+      200: inJson(anyMembers, 'One JSON-RPC 2.0 message'),
+      202: { description: 'A notification was taken' },
+      400: inJson(anyMembers, 'No JSON-RPC message, or several'),
+      429: inJson(anyMembers, 'Too many messages'),
+    },
+  });
+
+const MAIN = declared(
+  MAIN_ADDRESS,
+  'mcp',
+  'Every route as a tool, over MCP (streamable HTTP, stateless); priced ones in USDC.',
+);
+const LIGHTNING = declared(
+  LIGHTNING_ADDRESS,
+  'mcpLightning',
+  'The same, with the tools that bitcoin buys: an unpaid call is offered an invoice.',
+);
+export const TOOL_ROUTES = [MAIN, LIGHTNING];
+
 export interface McpDeps<S> extends ToolsDeps<S> {
   readonly limits: CallLimits;
   readonly log: Log;
@@ -57,7 +106,10 @@ export async function toolRoutes<S>(app: FastifyInstance, { tools: deps }: { too
     all ??= createTools(deps);
     return all;
   };
-  for (const address of ADDRESSES) mountAddress(app, deps, address, () => createToolList(toolsNow(), address));
+  const mount = (route: Route, address: ToolAddress) =>
+    mountAddress(app, deps, { route, address, list: () => createToolList(toolsNow(), address) });
+  mount(MAIN, MAIN_ADDRESS);
+  mount(LIGHTNING, LIGHTNING_ADDRESS);
 }
 
 interface ToolList {
@@ -90,9 +142,15 @@ export function createToolList(all: ReadonlyMap<string, Tool>, address: ToolAddr
   };
 }
 
-function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, address: ToolAddress, makeList: () => ToolList): void {
+/** `list` makes the tools of the address. */
+interface Place {
+  readonly route: Route;
+  readonly address: ToolAddress;
+  list(): ToolList;
+}
+
+function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, { route, address, list: makeList }: Place): void {
   let list: ToolList | null = null;
-  const url = address.path;
   const instructions = instructionsFor(deps.chain, deps.publicOrigin, address);
 
   async function handle(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -129,9 +187,7 @@ function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, address: ToolAd
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body));
-    scope.route({
-      method: 'POST',
-      url,
+    serve(scope, route, {
       bodyLimit: MAX_BODY_BYTES,
       onRequest: async ({ headers }) => {
         if (!mayCallFrom(headers.origin, headers.host, deps.publicOrigin)) throw FOREIGN;

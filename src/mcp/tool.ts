@@ -59,7 +59,6 @@ export interface ToolAddress {
 export const MAIN_ADDRESS: ToolAddress = { path: '/mcp', rail: null };
 /** The tools that bitcoin buys, and the free ones. */
 export const LIGHTNING_ADDRESS: ToolAddress = { path: '/mcp/lightning', rail: 'lightning' };
-export const ADDRESSES: readonly ToolAddress[] = [MAIN_ADDRESS, LIGHTNING_ADDRESS];
 
 export type Rail = 'usdc' | 'lightning';
 

@@ -3,6 +3,7 @@ import { parseParams } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
+import type { Mounted } from '../http/openapi/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Outcome } from '../lib/memory.ts';
@@ -37,7 +38,8 @@ export interface PagesDeps<S> {
   };
   /** The buyer of a demo, whom pages on this machine may pay with; null where money is real. */
   readonly demoBuyer: DemoBuyer | null;
-  document(): Promise<Document>;
+  /** OpenAPI of what is mounted. */
+  document(mounted: Mounted['mounted']): Promise<Document>;
   readonly catalogue: readonly Endpoint<S>[];
   readonly sources: S;
   readonly clock: Clock;

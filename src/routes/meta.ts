@@ -1,5 +1,6 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import type { Registry } from 'prom-client';
+import { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
@@ -7,30 +8,31 @@ import { type Encodable, encodeWhenAsked, mountGet, sendEncoded } from '../http/
 import { createLlmsText, createPriceList, createWellKnown, type RequirementOf } from '../http/documents.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
 import {
-  anyObject,
-  type Declared,
-  type Json,
-  json,
-  type Operation,
-  object,
-  orNull,
-  problemAnswer,
-  reference,
-  text,
+  always,
+  anyMembers,
+  defineRoute,
+  inJson,
+  type Mounted,
+  problem,
+  type Route,
+  said,
+  saidOrNull,
+  serve,
 } from '../http/openapi/route.ts';
 import { pricedOnly } from '../http/openapi/text.ts';
 import { sendProblem } from '../http/problems.ts';
 import type { Limited } from '../http/rate-limit.ts';
 import { NO_SUCH_ROUTE } from '../http/route-advice.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { sourceSchema } from '../lib/service.ts';
 import type { Offer } from '../payment/checkout.ts';
 import { FACILITATOR_ROUTES } from './facilitator.ts';
-import { LIGHTNING_CHALLENGE, LIGHTNING_OPERATION } from './lightning.ts';
+import { DESCRIBE } from './lightning.ts';
 import { LIST, SEARCH, SUBMIT } from './market.ts';
-import { LOOKUP_OPERATION } from './payments.ts';
+import { LOOKUP } from './payments.ts';
 
-// The documents that describe the catalogue, the routes of an operator's machines, and `DECLARED`: what OpenAPI says of
-// these and all other routes that are no catalogue entry.
+// The documents that describe the catalogue, the routes of an operator's machines, and the order of all declared routes
+// in OpenAPI.
 
 export interface MetaDeps {
   readonly config: Pick<
@@ -45,32 +47,107 @@ export interface MetaDeps {
   readiness(): Promise<Readiness>;
 }
 
+const get = (url: `/${string}`, id: string, said: Pick<Route, 'summary' | 'description' | 'answers'>) =>
+  defineRoute({ method: 'GET', url, id, tag: 'meta', ...said });
+
+const PRICED_ROUTE = z.object({
+  route: z.string().meta({ examples: ['GET /v1/paid/selftest/fail'] }),
+  priceUsd: said('Decimal USD'),
+  amount: said('The same in base units of the asset'),
+  label: z.string(),
+  summary: z.string(),
+  freeSummary: saidOrNull('Path of the free route that summarises this one'),
+  params: z.array(z.object({ name: z.string(), required: z.boolean(), description: z.string() })),
+});
+
+const PRICES = get('/v1/paid', 'priceList', {
+  summary: 'Every priced route with its price and its parameters; free.',
+  answers: {
+    200: inJson(
+      z.object({
+        scheme: z.string().nullable(),
+        network: saidOrNull('CAIP-2'),
+        networkName: said('The chain’s name for people'),
+        playMoney: z.boolean().meta({ description: 'Whether its coins are worth nothing, as on a demo’s local chain' }),
+        asset: saidOrNull('The USDC contract'),
+        payTo: z.string().nullable(),
+        currency: z.enum(['USD']),
+        routes: z.array(PRICED_ROUTE),
+        source: sourceSchema,
+      }),
+      'The price list',
+    ),
+  },
+});
+
+const WHOLE = get('/openapi.json', 'openapi', {
+  summary: 'This document.',
+  answers: { 200: inJson(anyMembers, 'OpenAPI 3.1') },
+});
+
+const PRICED = get('/openapi-priced.json', 'openapiPriced', {
+  summary: 'The priced routes of this document alone, under 64 KiB, for crawlers.',
+  answers: { 200: inJson(anyMembers, 'OpenAPI 3.1') },
+});
+
+const LLMS = get('/llms.txt', 'llmsText', {
+  summary: 'What is sold, at which price and how to pay, in 4,000 characters for models.',
+  answers: { 200: { description: 'Markdown', type: 'text/plain', schema: z.string() } },
+});
+
+const ITEM = z.object({
+  resource: z.string(),
+  type: z.enum(['http']),
+  x402Version: always(2),
+  accepts: z.array(anyMembers).meta({ description: 'As the 402 of the route has them' }),
+  metadata: anyMembers.meta({ description: 'Name, price in USD, parameters and an example of the answer' }),
+});
+
+const MANIFEST = get('/.well-known/x402', 'wellKnown', {
+  summary: 'The USDC routes with their terms, for crawlers; the same at /.well-known/x402.json.',
+  description: 'The form follows drafts that are not final. Only the 402 of a route is binding.',
+  answers: {
+    200: inJson(
+      z.object({
+        x402Version: always(2),
+        version: always(1).meta({ description: 'Of this document’s form' }),
+        name: z.string(),
+        resources: z.array(z.string()).meta({ description: 'The addresses alone' }),
+        items: z.array(ITEM),
+        documents: anyMembers.meta({ description: 'Where the rest is described' }),
+      }),
+      'The manifest',
+    ),
+  },
+});
+
 /**
  * Each document is made at its first request, because OpenAPI alone is a tenth of a start's work. Those that list the
  * ways to pay are made again when these have changed: a rail may be offered only some time after the start.
  */
-export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limited): Promise<void> {
+export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limited & Mounted): Promise<void> {
   deps.limits.free(app);
   const { listed: catalogue, clock, config, offerOf } = deps;
   const { network: chain, publicOrigin, protocols, web } = config;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
   const terms = { requirementOf, acceptsOf, mpp: protocols.mpp };
-  const described = { ...terms, catalogue, declared: DECLARED, chain, publicOrigin };
+  const described = { ...terms, catalogue, declared: DECLARED, mounted: deps.mounted, chain, publicOrigin };
   const startedAt = nowSeconds(clock);
   const prices = keepWhile(deps, async () => encodeJson(createPriceList({ ...described, nowSeconds: startedAt })));
-  mountDocument(app, '/v1/paid', prices);
+  mountDocument(app, PRICES, prices);
   const openApi = keepWhile(deps, async () => {
     const { createOpenApi } = await import('../http/openapi/openapi.ts');
     const whole = await createOpenApi({ ...described, contactUrl: web.contactUrl });
     return { whole: encodeJson(whole), priced: encodeJson(pricedOnly(whole)) };
   });
-  mountDocument(app, '/openapi.json', async () => (await openApi()).whole);
-  mountDocument(app, '/openapi-priced.json', async () => (await openApi()).priced);
+  mountDocument(app, WHOLE, async () => (await openApi()).whole);
+  mountDocument(app, PRICED, async () => (await openApi()).priced);
   const manifest = keepWhile(deps, async () => encodeJson(createWellKnown({ catalogue, acceptsOf, publicOrigin })));
-  for (const url of ['/.well-known/x402', '/.well-known/x402.json']) mountDocument(app, url, manifest);
+  mountDocument(app, MANIFEST, manifest);
+  mountGet(app, `${MANIFEST.url}.json`, sending(manifest));
   let llms: Encodable | null = null;
-  mountDocument(app, '/llms.txt', () => {
+  mountDocument(app, LLMS, () => {
     llms ??= encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
     return llms;
   });
@@ -99,86 +176,34 @@ function encodeJson(document: object): Encodable {
 /** The documents change with a deployment only. */
 const DOCUMENT_CACHE = 'public, max-age=60';
 
-function mountDocument(app: FastifyInstance, url: string, documentNow: () => Encodable | Promise<Encodable>): void {
-  mountGet(app, url, async (request, reply) => {
-    sendEncoded(request, reply, await (await documentNow()).encoded(), DOCUMENT_CACHE);
-    return reply;
-  });
+type DocumentNow = () => Encodable | Promise<Encodable>;
+
+function mountDocument(app: FastifyInstance, route: Route, documentNow: DocumentNow): void {
+  serve(app, route, sending(documentNow));
 }
 
-const flag = { type: 'boolean' };
+function sending(documentNow: DocumentNow): RouteHandlerMethod {
+  return async (request, reply) => {
+    sendEncoded(request, reply, await (await documentNow()).encoded(), DOCUMENT_CACHE);
+    return reply;
+  };
+}
 
-const PRICED_ROUTE = object({
-  route: { ...text, examples: ['GET /v1/paid/selftest/fail'] },
-  priceUsd: { ...text, description: 'Decimal USD' },
-  amount: { ...text, description: 'The same in base units of the asset' },
-  label: text,
-  summary: text,
-  freeSummary: orNull('string', 'Path of the free route that summarises this one'),
-  params: { type: 'array', items: object({ name: text, required: flag, description: text }) },
+const LIVE = get('/livez', 'livez', {
+  summary: 'Whether the process runs.',
+  answers: { 200: inJson(z.object({ status: z.enum(['ok']) }).partial(), 'It runs') },
 });
 
-const PRICE_LIST = object({
-  scheme: { type: ['string', 'null'] },
-  network: orNull('string', 'CAIP-2'),
-  networkName: { ...text, description: 'The chain’s name for people' },
-  playMoney: { ...flag, description: 'Whether its coins are worth nothing, as on a demo’s local chain' },
-  asset: orNull('string', 'The USDC contract'),
-  payTo: { type: ['string', 'null'] },
-  currency: { ...text, enum: ['USD'] },
-  routes: { type: 'array', items: PRICED_ROUTE },
-  source: reference('schemas', 'Source'),
-});
+/** Some checks have readings of their own. */
+const CHECK = z.looseObject({ ok: z.boolean(), detail: said('What is wrong, in words').optional() });
 
-const WELL_KNOWN = object({
-  x402Version: { type: 'integer', enum: [2] },
-  version: { type: 'integer', enum: [1], description: 'Of this document’s form' },
-  name: text,
-  resources: { type: 'array', items: text, description: 'The addresses alone' },
-  items: {
-    type: 'array',
-    items: object({
-      resource: text,
-      type: { ...text, enum: ['http'] },
-      x402Version: { type: 'integer', enum: [2] },
-      accepts: { type: 'array', items: anyObject, description: 'As the 402 of the route has them' },
-      metadata: { ...anyObject, description: 'Name, price in USD, parameters and an example of the answer' },
-    }),
+const READY = get('/readyz', 'readyz', {
+  summary: 'Whether the service can serve and sell now.',
+  answers: {
+    200: inJson(z.object({ ready: z.boolean(), checks: z.record(z.string(), CHECK) }).partial(), 'Ready'),
+    503: problem('Not ready, or stopping; `checks` says what is missing'),
   },
-  documents: { ...anyObject, description: 'Where the rest is described' },
 });
-
-const get = (url: string, schema: Json): Operation => ({ method: 'GET', url, schema: { ...schema, tags: ['meta'] } });
-
-const PRICE_LIST_OPERATION = get('/v1/paid', {
-  operationId: 'priceList',
-  summary: 'Every priced route with its price and its parameters; free.',
-  response: { 200: json(PRICE_LIST, 'The price list') },
-});
-
-const DOCUMENT_OPERATIONS = [
-  get('/openapi.json', {
-    operationId: 'openapi',
-    summary: 'This document.',
-    response: { 200: json(anyObject, 'OpenAPI 3.1') },
-  }),
-  get('/openapi-priced.json', {
-    operationId: 'openapiPriced',
-    summary: 'The priced routes of this document alone, under 64 KiB, for crawlers.',
-    response: { 200: json(anyObject, 'OpenAPI 3.1') },
-  }),
-  get('/llms.txt', {
-    operationId: 'llmsText',
-    summary: 'What is sold, at which price and how to pay, in 4,000 characters for models.',
-    response: { 200: { description: 'Markdown', content: { 'text/plain': { schema: text } } } },
-  }),
-  get('/.well-known/x402', {
-    operationId: 'wellKnown',
-    summary: 'The USDC routes with their terms, for crawlers; the same at /.well-known/x402.json.',
-    description: 'The form follows drafts that are not final. Only the 402 of a route is binding.',
-    response: { 200: json(WELL_KNOWN, 'The manifest') },
-  }),
-];
 
 /** The service's own state. A load balancer acts on `ready`. */
 interface Readiness {
@@ -198,13 +223,14 @@ export async function operationRoutes(app: FastifyInstance, deps: MetaDeps): Pro
     done();
   });
 
-  mountGet(app, '/livez', (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }));
-  mountGet(app, '/readyz', async (request, reply) => {
+  serve(app, LIVE, (_request, reply) => reply.header('cache-control', 'no-store').send({ status: 'ok' }));
+  serve(app, READY, async (request, reply) => {
     const { ready, failing, checks } = stopping ? STOPPING : await deps.readiness();
     if (ready) return reply.header('cache-control', 'no-store').send({ ready, checks });
     sendProblem(request, reply, new Unavailable('not_ready', `Not ready: ${failing.join(', ')}.`), { checks });
     return reply;
   });
+  // Not for callers, so no document has it.
   mountGet(app, '/metrics', async (request, reply) => {
     if (!mayReadMetrics(request, access)) throw NO_METRICS;
     return reply
@@ -222,79 +248,8 @@ const STOPPING: Readiness = {
 /** Who may not read the metrics gets the problem of an unknown route. */
 const NO_METRICS = new NotFound(NO_SUCH_ROUTE, 'no_such_route');
 
-const CHECKS = {
-  type: 'object',
-  additionalProperties: {
-    ...object({ ok: flag, detail: { ...text, description: 'What is wrong, in words' } }, ['ok']),
-    // Some checks have readings of their own.
-    additionalProperties: true,
-  },
-};
-
-/** `/metrics` is not for callers, and stands in no document. */
-const STATE_OPERATIONS = [
-  get('/livez', {
-    operationId: 'livez',
-    summary: 'Whether the process runs.',
-    response: { 200: json({ type: 'object', properties: { status: { ...text, enum: ['ok'] } } }, 'It runs') },
-  }),
-  get('/readyz', {
-    operationId: 'readyz',
-    summary: 'Whether the service can serve and sell now.',
-    response: {
-      200: json({ type: 'object', properties: { ready: flag, checks: CHECKS } }, 'Ready'),
-      503: problemAnswer('Not ready, or stopping; `checks` says what is missing'),
-    },
-  }),
+/** In the document's order. What else is mounted and declared comes after them. */
+export const DECLARED: readonly Route[] = [
+  ...[PRICES, DESCRIBE, LOOKUP, WHOLE, PRICED, LLMS, MANIFEST, LIVE, READY],
+  ...[...FACILITATOR_ROUTES, SEARCH, LIST, SUBMIT],
 ];
-
-/** MCP defines the content of its messages. */
-const mcp = (url: string, operationId: string, summary: string): Operation => ({
-  method: 'POST',
-  url,
-  schema: {
-    operationId,
-    summary,
-    description:
-      'A `paid_…` tool without payment returns `isError`, a sentence with the price, and x402\u2019s ' +
-      'PaymentRequired; repeat the call with the payload in `_meta["x402/payment"]`, the receipt is in ' +
-      '`_meta["x402/payment-response"]`.',
-    querystring: {
-      type: 'object',
-      properties: { schemas: { ...text, enum: ['full'], description: 'Lists the schemas of the answers too' } },
-    },
-    body: {
-      ...anyObject,
-      description: 'One JSON-RPC 2.0 message',
-      examples: [{ jsonrpc: '2.0', id: 1, method: 'tools/list' }],
-    },
-    response: {
-      200: json(anyObject, 'One JSON-RPC 2.0 message'),
-      202: { description: 'A notification was taken' },
-      400: json(anyObject, 'No JSON-RPC message, or several'),
-      429: json(anyObject, 'Too many messages'),
-    },
-    tags: ['meta'],
-  },
-});
-
-export const DECLARED: Declared = {
-  operations: [
-    PRICE_LIST_OPERATION,
-    LIGHTNING_OPERATION,
-    LOOKUP_OPERATION,
-    ...DOCUMENT_OPERATIONS,
-    ...STATE_OPERATIONS,
-    ...FACILITATOR_ROUTES,
-    SEARCH,
-    LIST,
-    SUBMIT,
-    mcp('/mcp', 'mcp', 'Every route as a tool, over MCP (streamable HTTP, stateless); priced ones in USDC.'),
-    mcp(
-      '/mcp/lightning',
-      'mcpLightning',
-      'The same, with the tools that bitcoin buys: an unpaid call is offered an invoice.',
-    ),
-  ],
-  schemas: { LightningChallenge: LIGHTNING_CHALLENGE },
-};

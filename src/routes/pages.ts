@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { Mounted } from '../http/openapi/route.ts';
 import type { Limited } from '../http/rate-limit.ts';
 import { mountDemoBuyer } from '../pages/demo-buyer.ts';
 import { renderLanding } from '../pages/landing.ts';
@@ -13,7 +14,7 @@ import { createSettledToday } from '../payment/books.ts';
 /** The pages for people and their assets. Without `pages` it mounts nothing. */
 export async function pageRoutes<S>(
   app: FastifyInstance,
-  { pages: deps, limits }: { pages?: PagesDeps<S> } & Limited,
+  { pages: deps, limits, mounted }: { pages?: PagesDeps<S> } & Limited & Mounted,
 ): Promise<void> {
   if (deps === undefined) return;
   limits.free(app);
@@ -25,7 +26,7 @@ export async function pageRoutes<S>(
   mountSiteFiles(app);
   const terms = encodePage(renderTerms(deps.config));
   mountPage(app, '/terms', () => terms);
-  mountReference(app, deps);
+  mountReference(app, { ...deps, document: () => deps.document(mounted) });
   const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
   mountDemoBuyer(app, { ...deps, prices });
   const landing = keepPage(clock, () => renderLanding(parts));

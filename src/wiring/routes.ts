@@ -4,6 +4,7 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
+import type { Mounted } from '../http/openapi/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/windows.ts';
 import { createOutcomes } from '../lib/memory.ts';
@@ -104,7 +105,7 @@ function pagesOf(parts: SurfacesParts): PagesDeps<Sources> {
     charts: { feeSteps: parts.feeSteps, probes: sources.reads.probes },
     settled: ledger.stores.settled,
     settledOn: waysIn(config),
-    document: () => documentOf(parts),
+    document: (mounted) => documentOf(parts, mounted),
     demoBuyer: demoBuyerOf(config, clock),
   };
 }
@@ -142,11 +143,14 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
 }
 
 /** Loaded on demand, because it is a tenth of a start's work. */
-async function documentOf({ config, listed: catalogue, offerOf }: SurfacesParts): Promise<Document> {
+async function documentOf(
+  { config, listed: catalogue, offerOf }: SurfacesParts,
+  mounted: Mounted['mounted'],
+): Promise<Document> {
   const { createOpenApi } = await import('../http/openapi/openapi.ts');
   const { publicOrigin, network: chain, protocols, web } = config;
   const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-  const described = { catalogue, declared: DECLARED, requirementOf, chain, publicOrigin };
+  const described = { catalogue, declared: DECLARED, mounted, requirementOf, chain, publicOrigin };
   const { mpp } = protocols;
   return (await createOpenApi({ ...described, mpp, contactUrl: web.contactUrl })) as unknown as Document;
 }

@@ -289,7 +289,6 @@ const LIGHTNING: Part = {
       "onlyOn === undefined ? ['paid', 'lightning'] : [onlyOn]",
       "onlyOn === 'lightning' ? [] : ['paid']",
     ],
-    ['src/routes/meta.ts', '    LIGHTNING_OPERATION,\n', ''],
     ['src/pages/landing.ts', ' (<a href="/v1/lightning">rate and node</a>)', ''],
   ],
   // The tests of the checkouts sell one endpoint in both moneys.

@@ -1,24 +1,40 @@
+import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
-import { toJsonSchema } from '../../catalogue/params.ts';
+import { describeParams, toJsonSchema } from '../../catalogue/params.ts';
 import { type Mount, pascal } from '../../catalogue/paths.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import {
-  answerName,
-  type Json,
-  object,
-  PROBLEM,
-  problemName,
-  REQUEST_ID_HEADER,
-  RETRY_AFTER_HEADER,
-  reference,
-} from './route.ts';
+import { always, anyMembers, COMPONENTS, PROBLEM, said, saidOrNull } from './route.ts';
+
+// The schemas and the responses that the document describes once, and how a declared schema is written in it.
+
+export type Json = Record<string, unknown>;
+
+export const reference = (kind: 'headers' | 'responses' | 'schemas', name: string): Json => ({
+  $ref: `#/components/${kind}/${name}`,
+});
+
+/** Generated clients name a type by it: `PaidFeesEstimate`. */
+export function answerName({ access, path }: Pick<Endpoint<never>, 'access' | 'path'>): string {
+  return pascal(`${access}${path}`);
+}
+
+export function problemName(endpoint: Pick<Endpoint<never>, 'access' | 'path'>): string {
+  return `${answerName(endpoint)}Problem`;
+}
+
+export const COMPONENT_HEADERS: Json = {
+  RequestId: { description: 'Names this answer; quote it when you report something', schema: { type: 'string' } },
+  RetryAfter: { description: 'Seconds to wait', schema: { type: 'integer' } },
+};
+export const REQUEST_ID_HEADER: Json = { 'X-Request-Id': reference('headers', 'RequestId') };
+export const RETRY_AFTER_HEADER: Json = { 'Retry-After': reference('headers', 'RetryAfter') };
 
 /** So many answers must have a part for it to be described once for all. */
 const MIN_ANSWERS = 3;
 
 /** Declared ones, each entry's answer with its example and its problem, and the parts that several share. */
-export function componentSchemas(catalogue: readonly Endpoint<never>[], declared: Json): Json {
-  const own: Json = { ...OWN_SCHEMAS, ...declared, Source: SOURCE };
+export function componentSchemas(catalogue: readonly Endpoint<never>[], named: Components): Json {
+  const own: Json = { ...OWN_SCHEMAS, ...describeComponents(named), Source: SOURCE };
   const answers = catalogue.map((endpoint) => ({ endpoint, schema: toJsonSchema(endpoint.result, 'output') }));
   const schemas = answers.map(({ schema }) => schema);
   const parts = commonParts(schemas, own);
@@ -75,6 +91,74 @@ function refer(schema: Json, names: ReadonlyMap<string, string>): Json {
   return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, replaced(value)]));
 }
 
+/** By name, those that routes refer to. */
+export type Components = Map<string, z.core.$ZodType>;
+
+/** Components may name others, which come after them. */
+function describeComponents(found: Components): Json {
+  const described: Json = { LightningChallenge: describeSchema(LIGHTNING_CHALLENGE, found) };
+  for (const [name, type] of found) described[name] = describeSchema(type, found, type);
+  return described;
+}
+
+/** Parameters, as those of an endpoint. Empty values are refused everywhere. */
+export function describeMembers(params: z.ZodObject): Json {
+  const members = describeParams({ params, example: { params: {}, result: {} } });
+  const properties = members.map(({ name, description, schema: { minLength: _1, ...schema } }) => [
+    name,
+    { ...plain(schema), description },
+  ]);
+  const required = members.filter((member) => member.required).map(({ name }) => name);
+  return { type: 'object', properties: Object.fromEntries(properties), required };
+}
+
+/** The document has them whatever routes say. */
+const EVERYWHERE = ['Problem', 'Source'];
+
+/** JSON Schema with references to components, but for the one that is `described`. `found` gets those. */
+export function describeSchema(type: z.core.$ZodType, found: Components, described?: z.core.$ZodType): Json {
+  const schema = z.toJSONSchema(type, {
+    io: 'input',
+    override({ zodSchema, jsonSchema }) {
+      const name = zodSchema === described ? undefined : COMPONENTS.get(zodSchema)?.name;
+      if (name === undefined) return;
+      if (!EVERYWHERE.includes(name)) found.set(name, zodSchema);
+      for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
+      Object.assign(jsonSchema, reference('schemas', name));
+    },
+  });
+  return plain(schema as Json);
+}
+
+/** The order of a schema's members in the document. Others follow. */
+const ORDER = [
+  ...['type', 'enum', 'properties', 'required', 'items', 'additionalProperties', 'pattern', 'minimum', 'maximum'],
+  ...['maxLength', 'default', 'description', 'examples'],
+];
+const place = (key: string): number => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
+
+/** Says null as a type, and leaves out bounds that mean "exact in a double", and what a value of any form would be. */
+function plain({ $schema: _1, $defs: _2, propertyNames: _3, anyOf, ...rest }: Json): Json {
+  const schema: Json = anyOf === undefined ? rest : { ...eitherOf(anyOf as Json[]), ...rest };
+  const { additionalProperties: others, properties, items } = schema;
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
+  if (String(schema.$ref).startsWith('#/$defs/')) delete schema.$ref;
+  if (others === false) delete schema.additionalProperties;
+  else if (isSchema(others)) schema.additionalProperties = Object.keys(others).length === 0 || plain(others);
+  const members = Object.entries((properties ?? {}) as Record<string, Json>);
+  if (members.length === 0) delete schema.properties;
+  else schema.properties = Object.fromEntries(members.map(([name, member]) => [name, plain(member)]));
+  if (isSchema(items)) schema.items = plain(items);
+  return Object.fromEntries(Object.entries(schema).sort(([one], [other]) => place(one) - place(other)));
+}
+
+function eitherOf(forms: readonly Json[]): Json {
+  const [form = {}, other] = forms.map(plain);
+  if (forms.length !== 2 || other?.type !== 'null') return { anyOf: forms.map(plain) };
+  return { ...form, type: [form.type, 'null'] };
+}
+
 const PROBLEM_EXAMPLE = {
   type: 'about:blank',
   title: 'Bad Request',
@@ -87,23 +171,35 @@ const PROBLEM_EXAMPLE = {
   errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
 };
 
+/** The 402 of Lightning: its body repeats the header, with the price. */
+const LIGHTNING_CHALLENGE = z
+  .object({
+    x402Version: always(2),
+    error: said('Why this is no answer yet; the reason when a proof was refused'),
+    resource: anyMembers,
+    accepts: z.array(anyMembers).meta({
+      description:
+        'What to pay: `amount` in millisatoshis, `extra.invoice` the BOLT11 invoice. Empty when a proof was refused ' +
+        'and no new invoice can be made now.',
+    }),
+    extensions: anyMembers.meta({ description: '`bazaar`: how the route is called' }),
+    priceUsd: saidOrNull('Decimal USD'),
+    btcUsd: saidOrNull('The rate of the quote; null without one'),
+  })
+  .meta({ description: 'The JSON of the PAYMENT-REQUIRED header, and the price' });
+
 const OWN_SCHEMAS: Json = {
   Problem: {
     ...toJsonSchema(PROBLEM, 'input'),
     description: 'RFC 9457 problem details; routes may add members',
     examples: [PROBLEM_EXAMPLE],
   },
-  Hint: {
-    type: 'object',
-    properties: {
-      hint: {
-        type: 'string',
-        description: 'What is wrong, or what the route sells; the price; what to do next; where to read more',
-      },
-    },
-    required: ['hint'],
-    additionalProperties: false,
-  },
+  Hint: toJsonSchema(
+    z.strictObject({
+      hint: said('What is wrong, or what the route sells; the price; what to do next; where to read more'),
+    }),
+    'input',
+  ),
 };
 const SOURCE = toJsonSchema(sourceSchema, 'output');
 
@@ -234,21 +330,21 @@ const UNPAID_LIGHTNING: Json = {
   content: { 'application/json': { schema: reference('schemas', 'LightningChallenge') } },
 };
 
-/** MPP's own. Whether the refused payment can still move money is not known, so it has no `charged`. */
-const PAYMENT_PROBLEM = object({
-  type: { type: 'string', description: 'MPP’s type of the problem, below https://paymentauth.org/problems/' },
-  title: { type: 'string' },
-  status: { type: 'integer', const: 402 },
-  detail: { type: 'string', description: 'Why, the price, and what to do next' },
-  code: { type: 'string', description: 'The reason in this service’s own words; `payment_required` without a payment' },
-  challengeId: { type: 'string', description: 'The `id` of the challenge in WWW-Authenticate' },
+/** MPP’s own. Whether the refused payment can still move money is not known, so it has no `charged`. */
+const PAYMENT_PROBLEM = z.object({
+  type: said('MPP’s type of the problem, below https://paymentauth.org/problems/'),
+  title: z.string(),
+  status: z.int().meta({ const: 402 }),
+  detail: said('Why, the price, and what to do next'),
+  code: said('The reason in this service’s own words; `payment_required` without a payment'),
+  challengeId: said('The `id` of the challenge in WWW-Authenticate'),
 });
 
 const UNPAID_MPP: Json = {
   ...problem(
     402,
     'Not paid, or the payment was refused: `code` says why. Nothing was charged for this request.',
-    PAYMENT_PROBLEM,
+    describeSchema(PAYMENT_PROBLEM, new Map()),
   ),
   headers: { 'WWW-Authenticate': text('`Payment` (MPP): method `evm`, intent `charge`'), ...REQUEST_ID_HEADER },
 };

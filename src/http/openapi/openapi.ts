@@ -1,21 +1,22 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
-import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { describeParams } from '../../catalogue/params.ts';
 import { type Mount, operationIdOf, pathOn, surfacesOf } from '../../catalogue/paths.ts';
 import { createLlmsText, type Described, dearestRequirement, type Requirement } from '../documents.ts';
 import { NO_SCHEMAS } from '../server-options.ts';
-import { componentResponses, componentSchemas, describeResponses, UNREAD_RESPONSES } from './components.ts';
 import {
   COMPONENT_HEADERS,
-  COMPONENTS,
-  type Declared,
+  type Components,
+  componentResponses,
+  componentSchemas,
+  describeMembers,
+  describeResponses,
+  describeSchema,
   type Json,
-  type Operation,
-  type Route,
-  reference,
-} from './route.ts';
+  UNREAD_RESPONSES,
+} from './components.ts';
+import type { Mounted, Route } from './route.ts';
 import { describeService, tagsWith } from './text.ts';
 
 // The OpenAPI document. The plugin assembles it: each catalogue entry under its mounts, and what routes declare.
@@ -24,12 +25,22 @@ import { describeService, tagsWith } from './text.ts';
 const INTERFACE_VERSION = '0.1.0';
 
 interface OpenApiOptions extends Omit<Described, 'acceptsOf'> {
-  readonly declared: Declared;
+  /** The routes that are no entries, in their order. */
+  readonly declared: readonly Route[];
+  /** What is served; the document has nothing else. Absent: everything. */
+  readonly mounted?: Mounted['mounted'];
   /** Every way to pay, as a 402 offers them. By default the plain one alone. */
   acceptsOf?: Described['acceptsOf'];
   readonly mpp?: boolean;
   /** http, https or mailto. Without one the service's own address is used. */
   readonly contactUrl?: string | null;
+}
+
+/** A route in the form that the plugin takes. */
+interface Operation {
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  readonly schema: Json;
 }
 
 type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
@@ -40,7 +51,7 @@ type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
  */
 export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
-  const { declared, publicOrigin, mpp = false, contactUrl } = options;
+  const { publicOrigin, mpp = false, contactUrl } = options;
   const scribe = Fastify({ exposeHeadRoutes: false, schemaController: NO_SCHEMAS });
   scribe.setValidatorCompiler(() => () => true);
   scribe.setSerializerCompiler(() => JSON.stringify);
@@ -72,10 +83,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     add({ method: 'GET', url: pathOn(endpoint, mount), schema });
   }
   const components: Components = new Map();
-  for (const one of declared.operations) {
-    const operation = 'schema' in one ? one : describeRoute(one, components);
-    add({ ...operation, schema: inOrder(operation.schema) });
-  }
+  for (const route of mountedOf(options)) add(describeRoute(route, components));
   await scribe.ready();
   const document = structuredClone(scribe.swagger()) as Document;
   await scribe.close();
@@ -84,10 +92,7 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
     ...document,
     'x-service-info': describeServiceInfo(publicOrigin),
     components: {
-      schemas: componentSchemas(
-        catalogue,
-        mapValues({ ...declared.schemas, ...describeComponents(components) }, inOrder),
-      ),
+      schemas: componentSchemas(catalogue, components),
       responses: componentResponses(mpp),
       headers: COMPONENT_HEADERS,
       securitySchemes: SECURITY_SCHEMES,
@@ -95,13 +100,17 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
   };
 }
 
-/** By name, those that routes refer to. */
-type Components = Map<string, z.core.$ZodType>;
+/** The mounted ones. Those that the list does not know come last. */
+function mountedOf({ declared, mounted }: OpenApiOptions): readonly Route[] {
+  if (!mounted) return declared;
+  const seen = new Set(mounted.flatMap(({ config }) => config?.declared ?? []));
+  return [...declared.filter((route) => seen.has(route)), ...[...seen].filter((route) => !declared.includes(route))];
+}
 
-/** A declared route as the plugin takes it. `found` gets the components that it names. */
+/** As the plugin takes a route. `found` gets the components that it names. */
 function describeRoute({ method, url, ...route }: Route, found: Components): Operation {
-  const { id: operationId, tag, summary, description, path, query, body, answers } = route;
-  const responses = Object.entries(answers).map(([status, { description, type, schema }]) => [
+  const { id: operationId, tag, summary, description, path, query, body } = route;
+  const answers = Object.entries(route.answers).map(([status, { description, type, schema }]) => [
     status,
     { description, ...(type && schema && { content: { [type]: { schema: describeSchema(schema, found) } } }) },
   ]);
@@ -116,95 +125,9 @@ function describeRoute({ method, url, ...route }: Route, found: Components): Ope
       ...(query && { querystring: describeMembers(query) }),
       ...(path && { params: describeMembers(path) }),
       ...(body && { body: describeSchema(body, found) }),
-      response: Object.fromEntries(responses),
+      response: Object.fromEntries(answers),
     },
   };
-}
-
-/** Parameters as those of an endpoint. */
-function describeMembers(params: z.ZodObject): Json {
-  const members = describeParams({ params, example: { params: {}, result: {} } });
-  const required = members.filter((member) => member.required).map(({ name }) => name);
-  // Empty values are refused everywhere.
-  const properties = members.map(({ name, description, schema: { minLength: _1, ...schema } }) => [
-    name,
-    { ...schema, description },
-  ]);
-  return { type: 'object', properties: Object.fromEntries(properties), required };
-}
-
-/** JSON Schema with references to components, but for the one that is described. */
-function describeSchema(type: z.core.$ZodType, found: Components, described?: z.core.$ZodType): Json {
-  const schema = z.toJSONSchema(type, {
-    io: 'input',
-    override({ zodSchema, jsonSchema }) {
-      const name = zodSchema === described ? undefined : COMPONENTS.get(zodSchema)?.name;
-      if (name === undefined) return;
-      if (!OWN.includes(name)) found.set(name, zodSchema);
-      for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
-      Object.assign(jsonSchema, reference('schemas', name));
-    },
-  });
-  return plain(schema as Json);
-}
-
-/** The document has them whatever routes say. */
-const OWN = ['Problem', 'Source'];
-
-/** Components may name others, which come after them. */
-function describeComponents(found: Components): Json {
-  const described: Json = {};
-  for (const [name, type] of found) described[name] = describeSchema(type, found, type);
-  return described;
-}
-
-/** Says null as a type, and leaves out bounds that mean "exact in a double", and values of any form. */
-function plain({ $schema: _1, $defs: _2, propertyNames: _3, anyOf, ...rest }: Json): Json {
-  const schema: Json = anyOf === undefined ? rest : { ...eitherOf(anyOf as Json[]), ...rest };
-  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
-  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
-  if (String(schema.$ref).startsWith('#/$defs/')) delete schema.$ref;
-  const { additionalProperties: others, properties, items } = schema;
-  if (others === false) delete schema.additionalProperties;
-  else if (isJson(others)) schema.additionalProperties = Object.keys(others).length === 0 || plain(others);
-  if (isJson(properties)) schema.properties = mapValues(properties, plain);
-  if (isJson(properties) && Object.keys(properties).length === 0) delete schema.properties;
-  if (isJson(items)) schema.items = plain(items);
-  return schema;
-}
-
-function eitherOf(forms: readonly Json[]): Json {
-  const [form = {}, other] = forms.map(plain);
-  if (forms.length !== 2 || other?.type !== 'null') return { anyOf: forms.map(plain) };
-  return { ...form, type: [form.type, 'null'] };
-}
-
-const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** The order of a schema's members in the document. Others follow. */
-const ORDER = [
-  ...['type', 'enum', 'properties', 'required', 'items', 'additionalProperties', 'pattern', 'minimum', 'maximum'],
-  ...['maxLength', 'default', 'description', 'examples'],
-];
-
-/** Puts the members of a schema, and of those within it, into the order of all others. */
-function inOrder(schema: Json): Json {
-  const place = (key: string): number => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
-  const keys = Object.keys(schema).sort((one, other) => place(one) - place(other));
-  return Object.fromEntries(keys.map((key) => [key, within(key, schema[key])]));
-}
-
-/** `properties` and the like have schemas by name, whose order stays. */
-function within(key: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  if (key === 'examples') return value;
-  return ['properties', 'response', 'content'].includes(key)
-    ? mapValues(value as Json, inOrder)
-    : inOrder(value as Json);
-}
-
-function mapValues(values: Json, change: (value: Json) => Json): Json {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value as Json)]));
 }
 
 function describeContact(url: string): Json {
@@ -213,11 +136,14 @@ function describeContact(url: string): Json {
 }
 
 /** What is sold in USDC may stand under two: MPP asks for the plain entry alone. */
-function mountsOf(endpoint: Endpoint<never>, { mpp = false, requirementOf, acceptsOf }: OpenApiOptions): Mount[] {
+function mountsOf(endpoint: Endpoint<never>, options: OpenApiOptions): Mount[] {
+  const { mpp = false, requirementOf, acceptsOf, mounted } = options;
+  const isServed = (mount: Mount): boolean => mounted?.some(({ url }) => url === pathOn(endpoint, mount)) ?? true;
   const isPlain = (): boolean => acceptsOf?.(endpoint).includes(requirementOf(endpoint)) ?? true;
-  return surfacesOf(endpoint).flatMap((surface): Mount[] =>
+  const mounts = surfacesOf(endpoint).flatMap((surface): Mount[] =>
     surface === 'paid' && mpp && isPlain() ? ['paid', 'mpp'] : [surface],
   );
+  return mounts.filter(isServed);
 }
 
 function describeOperation(endpoint: Endpoint<never>, mount: Mount, terms: Terms): Json {

@@ -1,6 +1,6 @@
 import { chainTitle, type NamedChain } from '../../lib/service.ts';
 import type { Requirement } from '../documents.ts';
-import type { Json } from './route.ts';
+import type { Json } from './components.ts';
 
 // What OpenAPI says in prose, and the short document that keeps only what is sold.
 

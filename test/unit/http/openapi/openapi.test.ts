@@ -11,6 +11,7 @@ import { loadConfig } from '../../../../src/config.ts';
 import { createLlmsText } from '../../../../src/http/documents.ts';
 import { createOpenApi } from '../../../../src/http/openapi/openapi.ts';
 import { pricedOnly } from '../../../../src/http/openapi/text.ts';
+import { TOOL_ROUTES } from '../../../../src/mcp/mount.ts';
 import { DECLARED } from '../../../../src/routes/meta.ts';
 import { offersUnder } from '../../../../src/wiring/surfaces.ts';
 import { ENV } from '../../../http/harness.ts';
@@ -54,7 +55,7 @@ const offerOf = offersUnder(config);
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
 const options = {
   catalogue,
-  declared: DECLARED,
+  declared: [...DECLARED, ...TOOL_ROUTES],
   requirementOf,
   chain: { name: 'Arc', isPlayMoney: false },
   publicOrigin: 'https://here.example',
