@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { chainToken } from '../endpoints/chain/token.ts';
 import { chainTx } from '../endpoints/chain/tx.ts';
 import { chainUsyc } from '../endpoints/chain/usyc.ts';
@@ -58,3 +59,12 @@ export const catalogue: readonly Endpoint<Sources>[] = Object.freeze([
   wikiArticle,
   selftestFail,
 ]);
+
+/** What the free entries that pages show answer, by path. */
+export interface Answers {
+  readonly '/fees': z.output<typeof fees.result>;
+  readonly '/fees/estimate': z.output<typeof feesEstimateFree.result>;
+  readonly '/rpc': z.output<typeof rpc.result>;
+  readonly '/health': z.output<typeof health.result>;
+  readonly '/selftest': z.output<typeof selftest.result>;
+}

@@ -41,9 +41,9 @@ export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {
   run(params: z.output<P>, sources: S, signal: AbortSignal): Promise<z.input<R>>;
 }
 
-/** Its types are erased, so that one list can hold all endpoints. */
-export interface Endpoint<S>
-  extends Omit<EndpointSpec<z.ZodObject, z.ZodObject, S>, 'priceUsd' | 'run' | 'checkParams' | 'example'> {
+/** Its types are erased, so that one list can hold all endpoints; `R` is what one that is named answers. */
+export interface Endpoint<S, R extends z.ZodObject = z.ZodObject>
+  extends Omit<EndpointSpec<z.ZodObject, R, S>, 'priceUsd' | 'run' | 'checkParams' | 'example'> {
   readonly price: Price | null;
   /** The operator does not sell it any more (ROUTES_OFF): only payments from before are answered. */
   readonly isOff?: true;
@@ -55,7 +55,7 @@ export interface Endpoint<S>
 /** Throws when a paid endpoint has no price, or a free one has a price. */
 export function defineEndpoint<P extends z.ZodObject, R extends z.ZodObject, S>(
   spec: EndpointSpec<P, R, S>,
-): Endpoint<S> {
+): Endpoint<S, R> {
   if ((spec.access === 'paid') !== (spec.priceUsd !== undefined)) {
     throw new Error(`${spec.access} endpoint ${spec.path}: a price belongs to paid endpoints, and to all of them`);
   }

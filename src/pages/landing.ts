@@ -1,3 +1,4 @@
+import type { Answers } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { entriesOn, listedPath, pathOn, referenceLink, surfacesOf } from '../catalogue/paths.ts';
 import {
@@ -11,7 +12,7 @@ import {
 } from './examples.ts';
 import { type Html, html, renderCode, renderPair, showDecimal, showMeasure, showTimeOfDay, UNKNOWN } from './html.ts';
 import { LIVE_SWITCH, renderFeeChart, renderLastRun, renderLatencyChart, renderStrip } from './live.ts';
-import type { Answers, PageParts } from './page-parts.ts';
+import type { PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
 // `/`, in the order of the page: what the service is, why to pay, live charts, how to pay, the prices, the self-tests.

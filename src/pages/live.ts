@@ -1,3 +1,4 @@
+import type { Answers } from '../catalogue/catalogue.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { percentileOf } from '../lib/percentile.ts';
 import { formatGwei } from '../lib/units.ts';
@@ -13,7 +14,7 @@ import {
   showTimeOfDay,
   UNKNOWN,
 } from './html.ts';
-import type { Answers, ChartSource, PageParts, SelfTestRun } from './page-parts.ts';
+import type { ChartSource, PageParts } from './page-parts.ts';
 
 // The parts of pages that the script replaces while a reader looks: charts, their sketches for readers without scripts,
 // and the last self-tests.
@@ -215,6 +216,7 @@ function round(value: number): number {
 }
 
 type SelfTest = Answers['/selftest'] | null;
+type SelfTestRun = Answers['/selftest']['recent'][number];
 
 /** The last runs as marks, oldest first, each with a text for readers who do not see its colour. */
 export function renderStrip(selfTest: SelfTest): Html {

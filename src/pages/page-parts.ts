@@ -1,3 +1,4 @@
+import type { Answers } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { parseParams } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
@@ -81,51 +82,6 @@ export interface PageParts extends Omit<PagesDeps<never>, 'sources' | 'log'> {
   readonly read: ReadAnswer;
   /** When this process began to serve pages, in Unix milliseconds. */
   readonly startedAtMs: number;
-}
-
-/** Times in Unix seconds. */
-export interface SelfTestRun {
-  readonly at: number;
-  readonly ok: boolean;
-  readonly latencyMs: number | null;
-  readonly transaction: string | null;
-  readonly notCharged: boolean | null;
-  readonly reason: string | null;
-}
-
-/** The parts of free answers that pages show, by path below `/v1`. */
-export interface Answers {
-  readonly '/fees': {
-    readonly baseFee: { readonly gwei: string; readonly block: number };
-    readonly nextBaseFee: { readonly gwei: string } | null;
-    readonly transferCostUsdc: { readonly erc20: string };
-    readonly hours: readonly { readonly minGwei: string; readonly maxGwei: string }[];
-  };
-  readonly '/fees/estimate': {
-    readonly detail?: { readonly priceUsd: string; readonly adds: string } | null;
-  };
-  readonly '/rpc': {
-    readonly endpoints: readonly {
-      readonly name: string;
-      readonly latencyMs: number | null;
-      readonly headLagBlocks: number | null;
-      readonly ok: boolean | null;
-      readonly checkedAt: number | null;
-    }[];
-  };
-  readonly '/health': {
-    readonly status: 'ok' | 'stalled' | 'lagging';
-    readonly thresholds: Readonly<Record<'stalledSeconds' | 'lagBlocks' | 'lagSeconds', number>>;
-    readonly readings: Readonly<
-      Record<'headMovedSecondsAgo' | 'headCheckedSecondsAgo' | 'lagBlocks' | 'lagSeconds', number | null>
-    > & { readonly windowCollected: number };
-    readonly freshness: Readonly<Record<'head' | 'collected' | 'lagBlocks' | 'lagSeconds', number | null>>;
-  };
-  readonly '/selftest': {
-    readonly note: string;
-    readonly last24h: { readonly runs: number; readonly ok: number };
-    readonly recent: readonly SelfTestRun[];
-  };
 }
 
 /** Null when the route fails, so that a page can show the rest. */

@@ -1,3 +1,4 @@
+import type { Answers } from '../catalogue/catalogue.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/memory.ts';
 import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
@@ -15,7 +16,7 @@ import {
   UNKNOWN,
 } from './html.ts';
 import { LIVE_SWITCH, renderLastRun, renderLatencyChart, renderRuns, renderStrip } from './live.ts';
-import type { Answers, PageParts } from './page-parts.ts';
+import type { PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
 // `/status`, in the order of the page. Its chart and its self-tests are in live.ts.

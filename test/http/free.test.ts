@@ -135,7 +135,9 @@ describe('a reply that can report a fault', () => {
       result: z.strictObject({}),
       reportsFault: () => true,
       example: { params: {}, result: {} },
-      run: async () => Promise.reject(new UpstreamFailed('the source', 'down')),
+      run: async () => {
+        throw new UpstreamFailed('the source', 'down');
+      },
     }) as Endpoint<object>;
     t = await createTestApp({ catalogue: [failing] });
     const answer = await t.app.inject('/v1/news');
