@@ -4,7 +4,6 @@ import { parseParams } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
-import type { Mounted } from '../http/openapi/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Outcome } from '../lib/memory.ts';
@@ -12,7 +11,6 @@ import type { NamedChain } from '../lib/service.ts';
 import type { SettledSource } from '../payment/books.ts';
 import { runEndpoint } from '../payment/checkout.ts';
 import type { DemoBuyer } from './demo-buyer.ts';
-import type { Document } from './reference-document.ts';
 import type { SiteSettings } from './shell.ts';
 
 // What pages are made of: their dependencies, and the free answers that they show.
@@ -39,8 +37,6 @@ export interface PagesDeps<S> {
   };
   /** The buyer of a demo, whom pages on this machine may pay with; null where money is real. */
   readonly demoBuyer: DemoBuyer | null;
-  /** OpenAPI of what is mounted. */
-  document(mounted: Mounted['mounted']): Promise<Document>;
   readonly catalogue: readonly Endpoint<S>[];
   readonly sources: S;
   readonly clock: Clock;

@@ -128,17 +128,15 @@ const MANIFEST = get('/.well-known/x402', 'wellKnown', {
 export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limited & Mounted): Promise<void> {
   deps.limits.free(app);
   const { listed: catalogue, clock, config, offerOf } = deps;
-  const { network: chain, publicOrigin, protocols, web } = config;
+  const { network: chain, publicOrigin } = config;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
-  const terms = { requirementOf, acceptsOf, mpp: protocols.mpp };
-  const described = { ...terms, catalogue, declared: DECLARED, mounted: deps.mounted, chain, publicOrigin };
+  const described = { catalogue, requirementOf, acceptsOf, chain, publicOrigin };
   const startedAt = nowSeconds(clock);
   const prices = keepWhile(deps, async () => encodeJson(createPriceList({ ...described, nowSeconds: startedAt })));
   mountDocument(app, PRICES, prices);
   const openApi = keepWhile(deps, async () => {
-    const { createOpenApi } = await import('../http/openapi/openapi.ts');
-    const whole = await createOpenApi({ ...described, contactUrl: web.contactUrl });
+    const whole = await createDocument(deps);
     return { whole: encodeJson(whole), priced: encodeJson(pricedOnly(whole)) };
   });
   mountDocument(app, WHOLE, async () => (await openApi()).whole);
@@ -150,6 +148,23 @@ export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limi
   mountDocument(app, LLMS, () => {
     llms ??= encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
     return llms;
+  });
+}
+
+/** OpenAPI of what is mounted, now. */
+export async function createDocument({ listed: catalogue, config, offerOf, mounted }: MetaDeps & Mounted) {
+  const { createOpenApi } = await import('../http/openapi/openapi.ts');
+  const { network: chain, publicOrigin, protocols, web } = config;
+  return createOpenApi({
+    catalogue,
+    declared: DECLARED,
+    mounted,
+    requirementOf: (endpoint) => offerOf(endpoint).requirement,
+    acceptsOf: (endpoint) => offerOf(endpoint).accepts,
+    chain,
+    publicOrigin,
+    mpp: protocols.mpp,
+    contactUrl: web.contactUrl,
   });
 }
 

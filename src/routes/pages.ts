@@ -10,14 +10,16 @@ import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '..
 import { renderTerms } from '../pages/small.ts';
 import { renderStatus } from '../pages/status.ts';
 import { createSettledToday } from '../payment/books.ts';
+import { createDocument, type MetaDeps } from './meta.ts';
 
 /** The pages for people and their assets. Without `pages` it mounts nothing. */
 export async function pageRoutes<S>(
   app: FastifyInstance,
-  { pages: deps, limits, mounted }: { pages?: PagesDeps<S> } & Limited & Mounted,
+  given: { pages?: PagesDeps<S> } & MetaDeps & Limited & Mounted,
 ): Promise<void> {
+  const { pages: deps } = given;
   if (deps === undefined) return;
-  limits.free(app);
+  given.limits.free(app);
   const { clock } = deps;
   const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
   const railOf = (contract: Uint8Array | null) => (contract ? deps.settledOn(contract) : 'lightning');
@@ -26,7 +28,7 @@ export async function pageRoutes<S>(
   mountSiteFiles(app);
   const terms = encodePage(renderTerms(deps.config));
   mountPage(app, '/terms', () => terms);
-  mountReference(app, { ...deps, document: () => deps.document(mounted) });
+  mountReference(app, { ...deps, document: () => createDocument(given) });
   const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
   mountDemoBuyer(app, { ...deps, prices });
   const landing = keepPage(clock, () => renderLanding(parts));

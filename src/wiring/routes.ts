@@ -4,21 +4,18 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
-import type { Mounted } from '../http/openapi/route.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/windows.ts';
 import { createOutcomes } from '../lib/memory.ts';
 import { keepReading } from '../lib/tasks.ts';
 import type { McpDeps } from '../mcp/mount.ts';
 import type { PagesDeps } from '../pages/page-parts.ts';
-import type { Document } from '../pages/reference-document.ts';
 import { createProblemPage, renderReceipt } from '../pages/small.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
 import { createGate } from '../payment/gate.ts';
 import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
-import { DECLARED } from '../routes/meta.ts';
 import type { PricedSurface } from '../routes/paid.ts';
 import type { Listings } from './catalogue.ts';
 import type { Collecting } from './chain.ts';
@@ -105,7 +102,6 @@ function pagesOf(parts: SurfacesParts): PagesDeps<Sources> {
     charts: { feeSteps: parts.feeSteps, probes: sources.reads.probes },
     settled: ledger.stores.settled,
     settledOn: waysIn(config),
-    document: (mounted) => documentOf(parts, mounted),
     demoBuyer: demoBuyerOf(config, clock),
   };
 }
@@ -140,19 +136,6 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
     const { createTransferSigner } = await import('../payment/usdc/transfer-signer.ts');
     return createTransferSigner({ privateKey, chainId, usdc, clock })(to, value);
   };
-}
-
-/** Loaded on demand, because it is a tenth of a start's work. */
-async function documentOf(
-  { config, listed: catalogue, offerOf }: SurfacesParts,
-  mounted: Mounted['mounted'],
-): Promise<Document> {
-  const { createOpenApi } = await import('../http/openapi/openapi.ts');
-  const { publicOrigin, network: chain, protocols, web } = config;
-  const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-  const described = { catalogue, declared: DECLARED, mounted, requirementOf, chain, publicOrigin };
-  const { mpp } = protocols;
-  return (await createOpenApi({ ...described, mpp, contactUrl: web.contactUrl })) as unknown as Document;
 }
 
 /** Makes the priced surfaces, each with a gate that knows what is sold there. */

@@ -49,7 +49,7 @@ type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
  * OpenAPI 3.1, deterministic, from declarations only. The plugin assembles it on an instance that never listens: the
  * served routes have no schemas, because a second validator would cost time and could disagree.
  */
-export async function createOpenApi(options: OpenApiOptions): Promise<Json> {
+export async function createOpenApi(options: OpenApiOptions): Promise<Document> {
   const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
   const { publicOrigin, mpp = false, contactUrl } = options;
   const scribe = Fastify({ exposeHeadRoutes: false, schemaController: NO_SCHEMAS });

@@ -58,7 +58,6 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
     market: { all: () => [] },
     discovery: { searchPage: () => Promise.reject(new Error('this test searches nothing')) },
     demoBuyer: null,
-    document: () => Promise.reject(new Error('this test shows no reference')),
     settled: { settledBetween: async () => [] },
     settledOn: () => 'usdc',
     ...more,
