@@ -61,11 +61,8 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   installErrorHandlers(app, log, observer.unmatched, adviceOn, deps.problemPage);
 
   const limitOf = (perMinute: number) => createGroupLimit({ perMinute, clock, presentsPayment });
-  const given = {
-    ...deps,
-    mounted: routes,
-    limits: { free: limitOf(config.rateLimits.free), priced: limitOf(config.rateLimits.priced) },
-  };
+  const groups = { free: limitOf(config.rateLimits.free), priced: limitOf(config.rateLimits.priced) };
+  const given = { ...deps, mounted: routes, limits: groups };
   app.register(freeRoutes<S>, given);
   app.register(paidRoutes<S>, given);
   app.register(lightningRoutes<S>, given);

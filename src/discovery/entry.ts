@@ -67,10 +67,7 @@ export interface Listing {
 }
 
 /** Stored copies are checked against it when they are read. */
-export const listingSchema = z.object({
-  entry: entrySchema.omit({ score: true, online: true }),
-  keywords: z.string(),
-});
+export const listingSchema = z.object({ entry: entrySchema.omit({ score: true, online: true }), keywords: z.string() });
 
 const MAX_URL = 1000;
 /** A URL must escape them. `{` and `}` mark placeholders. */

@@ -93,10 +93,7 @@ export async function buildDiscoveryIndex(documents: readonly IndexedDocument[])
       if (known) return known;
       const [holding = 0] = count.get(expression) as [number];
       const rows = (holding > documents.length / 2 ? common : select).all(expression) as [number, number][];
-      const found = {
-        ids: Int32Array.from(rows, ([id]) => id),
-        scores: Float64Array.from(rows, ([, score]) => score),
-      };
+      const found = { ids: Int32Array.from(rows, ([id]) => id), scores: Float64Array.from(rows, ([, score]) => score) };
       kept.keep(expression, found);
       return found;
     },

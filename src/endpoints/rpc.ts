@@ -18,10 +18,7 @@ const count = z.int().nonnegative();
 
 const STATES = ['up', 'lagging', 'down', 'unknown'] as const;
 
-const endpointName = {
-  name: field.text('Its host'),
-  url: field.text('Scheme and host only'),
-};
+const endpointName = { name: field.text('Its host'), url: field.text('Scheme and host only') };
 
 function availability(span: string) {
   return field.object(`Over the last ${span}; null without any probe`, {
@@ -128,10 +125,7 @@ export const rpcHealth = defineEndpoint({
           url,
           ...summarise(probes),
           ...currently(probes.at(-1), lagBlocks),
-          lastError: day.lastFailure && {
-            error: day.lastFailure.error,
-            at: Math.floor(day.lastFailure.atMs / 1000),
-          },
+          lastError: day.lastFailure && { error: day.lastFailure.error, at: Math.floor(day.lastFailure.atMs / 1000) },
           lastHour: availabilityOf(reads.probeTally(name, nowMs - HOUR_MS, nowMs)),
           last24Hours: availabilityOf(day),
         };

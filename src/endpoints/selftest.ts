@@ -52,10 +52,7 @@ export const selftest = defineEndpoint({
     last: field.objectOrNull('The newest run; null before the first', run),
     lastNotCharged: field.objectOrNull(
       'The newest run that got as far as the call that must fail; null before the first',
-      {
-        at: run.at,
-        ok: field.boolean('The failing call cost nothing'),
-      },
+      { at: run.at, ok: field.boolean('The failing call cost nothing') },
     ),
     last24h: z.strictObject({ runs: z.int().nonnegative(), ok: z.int().nonnegative() }),
     recent: field.list(`The last ${RECENT} runs, newest first`, {

@@ -187,10 +187,7 @@ const EXPOSED = [
 ].join(', ');
 
 /** Pages of any origin may read every answer, because nothing here depends on cookies. */
-export const CORS_HEADERS = {
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': EXPOSED,
-} as const;
+export const CORS_HEADERS = { 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED } as const;
 
 /** With it a browser takes a body as what its type says, and never as a script or a page. */
 export const NOSNIFF = { 'x-content-type-options': 'nosniff' } as const;

@@ -49,10 +49,7 @@ const DESCRIPTOR = z.object({
   networks: z.array(z.string()).meta({ description: 'The Lightning networks that it claims proofs of' }),
   spec: said('The scheme’s page'),
   registration: z.enum(['none']).meta({ description: 'Sellers need none' }),
-  routes: z.object({
-    supported: said('Method and path of the list'),
-    settle: said('Method and path of a claim'),
-  }),
+  routes: z.object({ supported: said('Method and path of the list'), settle: said('Method and path of a claim') }),
   limits: z.object({
     maxTimeoutSeconds: count('The longest that a requirement may let a buyer take, in seconds'),
     perMinute: count('Settle calls of one client a minute'),

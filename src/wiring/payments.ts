@@ -209,11 +209,7 @@ function openLocalSettling(parts: SettlingParts, takeOver: Settling['takeOver'],
   const context: SettlerContext = { noteBroadcast, fencingToken, relayer: relayer.open };
   const rails = parts.rails.map((rail) => ({ rail, settler: rail.openSettler(context) }));
   const books = parts.openBooks?.(
-    rails.map(({ rail, settler }) => ({
-      name: rail.info.name,
-      contract: rail.contract,
-      books: settler.books,
-    })),
+    rails.map(({ rail, settler }) => ({ name: rail.info.name, contract: rail.contract, books: settler.books })),
   );
   // The relayer is maintained once, not by each rail that uses it.
   const all = [...relayer.opened(), ...rails.map(({ settler }) => settler)];

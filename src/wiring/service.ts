@@ -62,14 +62,7 @@ export async function createDeps(
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const { feeSteps } = collecting;
-  const offered = {
-    catalogue,
-    listed,
-    off,
-    offerOf,
-    railFor: payments.railFor,
-    feeSteps,
-  };
+  const offered = { catalogue, listed, off, offerOf, railFor: payments.railFor, feeSteps };
   const surfaces = createSurfaces({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
   await chain.watch(stores.providers);
   void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });

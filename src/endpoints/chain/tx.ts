@@ -353,12 +353,7 @@ function nameTokens(
     const moved = movedToken(transfers, isSold ? { to: contract } : { from: contract }, amount);
     return { amount, token: found.token ?? moved };
   };
-  return {
-    swap,
-    venue: known?.venue ?? knownContract(chain.chainId, contract),
-    sold: pick(true),
-    bought: pick(false),
-  };
+  return { swap, venue: known?.venue ?? knownContract(chain.chainId, contract), sold: pick(true), bought: pick(false) };
 }
 
 /** USDC of 18 decimals is the native currency. */

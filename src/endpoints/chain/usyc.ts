@@ -101,12 +101,7 @@ export const chainUsyc = defineEndpoint({
       priceUsd: last.usd,
       round: last.round,
       updatedAt: last.at,
-      growth: {
-        annualised7dPercent: week,
-        annualised30dPercent: month,
-        annualised7d: week,
-        annualised30d: month,
-      },
+      growth: { annualised7dPercent: week, annualised30dPercent: month, annualised7d: week, annualised30d: month },
       supplyOnChain: supply && formatUnits(supply.units, supply.decimals),
       supplyUnit: 'USYC' as const,
       history: rounds.map(show),

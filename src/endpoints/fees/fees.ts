@@ -106,12 +106,7 @@ export const fees = defineEndpoint({
       aboveFloorGwei: '0.13',
       aboveFloorPercent: '0.65',
       suggested: EXAMPLE_SUGGESTED,
-      transferCostUsdc: {
-        native: '0.000423',
-        erc20: '0.001027',
-        nativeWithTip: '0.000423',
-        erc20WithTip: '0.001028',
-      },
+      transferCostUsdc: { native: '0.000423', erc20: '0.001027', nativeWithTip: '0.000423', erc20WithTip: '0.001028' },
       transferGas: { native: 21_000, erc20: 51_000, erc20Measured: true },
       hours: [
         {

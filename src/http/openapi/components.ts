@@ -101,15 +101,17 @@ function describeComponents(found: Components): Json {
   return described;
 }
 
-/** Parameters, as those of an endpoint. Empty values are refused everywhere. */
-export function describeMembers(params: z.ZodObject): Json {
-  const members = describeParams({ params, example: { params: {}, result: {} } });
-  const properties = members.map(({ name, description, schema: { minLength: _1, ...schema } }) => [
-    name,
-    { ...plain(schema), description },
-  ]);
-  const required = members.filter((member) => member.required).map(({ name }) => name);
+/** A query by the names of its parameters. */
+export function describeQuery(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): Json {
+  const params = describeParams(endpoint);
+  const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
+  const required = params.filter((param) => param.required).map(({ name }) => name);
   return { type: 'object', properties: Object.fromEntries(properties), required };
+}
+
+/** The parameters of a declared route. */
+export function describeMembers(params: z.ZodObject): Json {
+  return plain(describeQuery({ params, example: { params: {}, result: {} } }));
 }
 
 /** The document has them whatever routes say. */
@@ -137,8 +139,8 @@ const ORDER = [
 ];
 const place = (key: string): number => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
 
-/** Says null as a type, and leaves out bounds that mean "exact in a double", and what a value of any form would be. */
-function plain({ $schema: _1, $defs: _2, propertyNames: _3, anyOf, ...rest }: Json): Json {
+/** Says null as a type, and leaves out bounds that mean "exact in a double" or "not empty", and any form. */
+function plain({ $schema: _1, $defs: _2, propertyNames: _3, minLength: _4, anyOf, ...rest }: Json): Json {
   const schema: Json = anyOf === undefined ? rest : { ...eitherOf(anyOf as Json[]), ...rest };
   const { additionalProperties: others, properties, items } = schema;
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;

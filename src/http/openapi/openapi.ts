@@ -11,6 +11,7 @@ import {
   componentResponses,
   componentSchemas,
   describeMembers,
+  describeQuery,
   describeResponses,
   describeSchema,
   type Json,
@@ -147,17 +148,12 @@ function mountsOf(endpoint: Endpoint<never>, options: OpenApiOptions): Mount[] {
 }
 
 function describeOperation(endpoint: Endpoint<never>, mount: Mount, terms: Terms): Json {
-  const params = describeParams(endpoint);
-  const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
-  const required = params.filter((param) => param.required).map(({ name }) => name);
   return {
     operationId: operationIdOf(endpoint.path, mount),
     tags: [mount],
     summary: endpoint.label,
     description: endpoint.summary,
-    ...(params.length > 0
-      ? { querystring: { type: 'object', properties: Object.fromEntries(properties), required } }
-      : {}),
+    ...(describeParams(endpoint).length > 0 && { querystring: describeQuery(endpoint) }),
     ...describePayment(endpoint, mount, terms),
   };
 }

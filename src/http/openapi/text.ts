@@ -96,15 +96,7 @@ const DESCRIPTION =
   'The priced routes alone, for crawlers that read no more than 64 KiB. The whole document is at /openapi.json. Only ' +
   'the 402 of a route is binding.';
 
-interface WholeGet {
-  readonly operationId: string;
-  readonly tags: readonly string[];
-  readonly summary: string;
-  readonly security: unknown;
-  readonly parameters?: readonly { in: string; name: string; required: boolean; schema: Json; description?: string }[];
-  readonly responses: Readonly<Record<string, unknown>>;
-  readonly 'x-payment-info'?: unknown;
-}
+type WholeGet = Json & { readonly parameters?: readonly Json[] };
 
 /** The whole document has the schemas. */
 const ANSWERS = { 200: { description: 'The answer' }, 402: { description: 'Not paid; its headers say how to pay' } };
