@@ -23,10 +23,7 @@ interface OracleReading {
 }
 
 /** Selectors of Chainlink's AggregatorV3Interface (checked by a test). */
-export const ORACLE_SELECTORS = {
-  'latestRoundData()': '0xfeaf968c',
-  'getRoundData(uint80)': '0x9a6fc8f5',
-} as const;
+export const ORACLE_SELECTORS = { 'latestRoundData()': '0xfeaf968c', 'getRoundData(uint80)': '0x9a6fc8f5' } as const;
 
 /** A proxy's round id is phase · 2^64 + round: that of the oracle behind it in this phase, beginning at 1. */
 const ROUND_IN_PHASE = 2n ** 64n - 1n;

@@ -75,10 +75,7 @@ export function assembleLightning(env: Environment) {
     /** Others make invoices with the node's key too: only recorded ones count, and the node confirms each payment. */
     shared: env.LIGHTNING_NODE_SHARED === 'true',
     /** New invoices of one client and of all; 0 is off. */
-    invoicesPerMinute: {
-      client: env.LIGHTNING_INVOICES_PER_MINUTE,
-      total: env.LIGHTNING_INVOICES_TOTAL_PER_MINUTE,
-    },
+    invoicesPerMinute: { client: env.LIGHTNING_INVOICES_PER_MINUTE, total: env.LIGHTNING_INVOICES_TOTAL_PER_MINUTE },
     timeoutMs: env.LIGHTNING_TIMEOUT_MS,
   };
 }

@@ -226,10 +226,7 @@ export function assembleUnknown(env: Read<typeof failuresEnvironment>) {
 
 export type UnknownLimits = Readonly<ReturnType<typeof assembleUnknown>>;
 
-export const offersEnvironment = {
-  PRICES: list.default([]),
-  ROUTES_OFF: list.default([]),
-};
+export const offersEnvironment = { PRICES: list.default([]), ROUTES_OFF: list.default([]) };
 
 /** What an operator changes in the catalogue, as given. `catalogue/offered.ts` checks it. */
 export function assembleOffers(env: Read<typeof offersEnvironment>) {

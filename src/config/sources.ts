@@ -138,10 +138,7 @@ export const marketsEnvironment = {
 
 /** Circle's deployments of USYC on Arc and its test network. */
 const USYC: Record<string, { token: Address; oracle: Address }> = {
-  arc: {
-    token: '0x8a5D989Bbb96929F689B0200f435f53dA42bF490',
-    oracle: '0x4BC8d5aCD3d040d2903dD9C5B7048520c6ff537A',
-  },
+  arc: { token: '0x8a5D989Bbb96929F689B0200f435f53dA42bF490', oracle: '0x4BC8d5aCD3d040d2903dD9C5B7048520c6ff537A' },
   'arc-testnet': {
     token: '0xe9185F0c5F296Ed1797AaE4238D26CCaBEadb86C',
     oracle: '0x52b56c7642E71dc54714d879127d97cd0B3D4581',

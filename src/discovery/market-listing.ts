@@ -1,10 +1,11 @@
+import { z } from 'zod';
 import { plainText } from '../lib/untrusted.ts';
 import { registrableDomain } from '../lib/url.ts';
 import type { StoredListing } from '../store/ports/market.ts';
 import { hostOf } from '../upstream/guard/guard.ts';
 import type { Terms } from './challenge.ts';
 import { type Description, joinDescriptions } from './description.ts';
-import { type Entry, type ListedEntry, type Listing, listingSchema, TEXT_LIMITS } from './entry.ts';
+import { entrySchema, type ListedEntry, type Listing, listingSchema, TEXT_LIMITS } from './entry.ts';
 
 export interface KnownListing extends Omit<StoredListing, 'listing'> {
   readonly listing: Listing;
@@ -75,20 +76,22 @@ export function marketDomain(url: URL): string {
   return registrableDomain(host) ?? host;
 }
 
-/** A search's entry, and the results of its calls. Times in Unix seconds. */
-export interface ListingAnswer extends Omit<Entry, 'score'> {
-  /** Share of the last 7 days' calls that were answered correctly, 0 to 1. */
-  readonly uptime7d: number | null;
-  readonly calls7d: number;
-  /** Of the answered calls, from the DNS lookup to the 402's headers, measured from this host. */
-  readonly medianLatencyMs: number | null;
-  readonly listedAt: number;
-  readonly pricedAt: number;
-  readonly checkedAt: number;
-  readonly offlineAt: number | null;
-  /** A refusal's code when the last call failed, else null. */
-  readonly problem: string | null;
-}
+const unixSeconds = (of: string) => z.int().meta({ description: `Unix seconds ${of}` });
+const orNull = <T extends z.ZodType>(type: T, description: string) => type.nullable().meta({ description });
+
+/** A route of another seller: everything that a search's entry has but the score, and its hourly calls. */
+export const LISTING = entrySchema.omit({ score: true }).extend({
+  uptime7d: orNull(z.number(), 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1'),
+  calls7d: z.int().meta({ description: 'How many calls that is of' }),
+  medianLatencyMs: orNull(z.int(), 'From the lookup of the host to the 402, measured from this service'),
+  listedAt: unixSeconds('of the first submission'),
+  pricedAt: unixSeconds('since which the price has not changed'),
+  checkedAt: unixSeconds('of the last call'),
+  offlineAt: orNull(z.int(), 'Unix seconds since which it is offline; null while it is online'),
+  problem: orNull(z.string(), 'Why the last call failed; null when it did not'),
+});
+
+export type ListingAnswer = z.output<typeof LISTING>;
 
 export function describeListing(known: KnownListing): ListingAnswer {
   const { listing, calls, answered, medianLatencyMs, offlineAt, reason } = known;

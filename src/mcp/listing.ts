@@ -57,13 +57,10 @@ function common(endpoint: Endpoint<never>): Pick<Listed, 'name' | 'title' | 'inp
 function said(endpoint: Endpoint<never>, chain: NamedChain): string {
   const members = Object.keys(endpoint.result.shape);
   const answer = members.length > 0 ? ` Answers JSON: ${members.join(', ')}.` : '';
-  const other = endpoint.notFor;
-  return `${endpoint.summary}${ofChain(endpoint, chain)}${answer}${other === null ? '' : ` Not for ${other}.`}`;
-}
-
-/** Names the chain, so that a model does not ask this tool about another one. */
-function ofChain(endpoint: Endpoint<never>, chain: NamedChain): string {
-  return endpoint.ofChain ? ` Of ${chainTitle(chain)}, no other chain.` : '';
+  // So that a model does not ask this tool about another chain, or for something else.
+  const only = endpoint.ofChain ? ` Of ${chainTitle(chain)}, no other chain.` : '';
+  const not = endpoint.notFor === null ? '' : ` Not for ${endpoint.notFor}.`;
+  return `${endpoint.summary}${only}${answer}${not}`;
 }
 
 function freeTool({ freeSummary }: Endpoint<never>): string {

@@ -56,9 +56,7 @@ const answer: typeof answerMessage = async (...message) =>
 
 /** MCP defines the content of its messages. */
 const declared = ({ path }: ToolAddress, id: string, summary: string) =>
-  defineRoute({
-    method: 'POST',
-    url: path,
+  defineRoute('POST', path, {
     id,
     tag: 'meta',
     summary,
@@ -81,17 +79,14 @@ const declared = ({ path }: ToolAddress, id: string, summary: string) =>
     },
   });
 
-const MAIN = declared(
-  MAIN_ADDRESS,
-  'mcp',
-  'Every route as a tool, over MCP (streamable HTTP, stateless); priced ones in USDC.',
-);
-const LIGHTNING = declared(
-  LIGHTNING_ADDRESS,
-  'mcpLightning',
-  'The same, with the tools that bitcoin buys: an unpaid call is offered an invoice.',
-);
-export const TOOL_ROUTES = [MAIN, LIGHTNING];
+const MAIN = 'Every route as a tool, over MCP (streamable HTTP, stateless); priced ones in USDC.';
+const LIGHTNING = 'The same, with the tools that bitcoin buys: an unpaid call is offered an invoice.';
+const PLACES = [
+  [declared(MAIN_ADDRESS, 'mcp', MAIN), MAIN_ADDRESS],
+  [declared(LIGHTNING_ADDRESS, 'mcpLightning', LIGHTNING), LIGHTNING_ADDRESS],
+] as const;
+type Place = (typeof PLACES)[number];
+export const TOOL_ROUTES: readonly Route[] = PLACES.map(([route]) => route);
 
 export interface McpDeps<S> extends ToolsDeps<S> {
   readonly limits: CallLimits;
@@ -106,10 +101,7 @@ export async function toolRoutes<S>(app: FastifyInstance, { tools: deps }: { too
     all ??= createTools(deps);
     return all;
   };
-  const mount = (route: Route, address: ToolAddress) =>
-    mountAddress(app, deps, { route, address, list: () => createToolList(toolsNow(), address) });
-  mount(MAIN, MAIN_ADDRESS);
-  mount(LIGHTNING, LIGHTNING_ADDRESS);
+  for (const place of PLACES) mountAddress(app, deps, place, () => createToolList(toolsNow(), place[1]));
 }
 
 interface ToolList {
@@ -142,14 +134,7 @@ export function createToolList(all: ReadonlyMap<string, Tool>, address: ToolAddr
   };
 }
 
-/** `list` makes the tools of the address. */
-interface Place {
-  readonly route: Route;
-  readonly address: ToolAddress;
-  list(): ToolList;
-}
-
-function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, { route, address, list: makeList }: Place): void {
+function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, [route, address]: Place, make: () => ToolList): void {
   let list: ToolList | null = null;
   const instructions = instructionsFor(deps.chain, deps.publicOrigin, address);
 
@@ -161,7 +146,7 @@ function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, { route, addres
     if (Array.isArray(message)) throw BATCH;
     const envelope = withoutArguments(message);
     if (hasTooMany(envelope)) throw TOO_MANY_MEMBERS;
-    list ??= makeList();
+    list ??= make();
     const { tools, listed, weightOfFull } = list;
     const tool = calledTool(message, tools);
     const client = clientKey(request.ip);

@@ -75,7 +75,6 @@ type Content = Readonly<
     {
       readonly schema?: Schema;
       readonly example?: unknown;
-      readonly examples?: Readonly<Record<string, { readonly value?: unknown }>>;
     }
   >
 >;
@@ -89,7 +88,6 @@ interface Schema {
   readonly required?: readonly string[];
   readonly items?: Schema;
   readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly default?: unknown;
@@ -184,7 +182,7 @@ function membersOf(given: Schema, prefix: string, depth: number, resolve: Resolv
 /** Of alternatives, the one that has members: the others are null. */
 function formOf(given: Schema, resolve: Resolve): Schema {
   const schema = resolve(given);
-  const forms = (schema.anyOf ?? schema.oneOf ?? []).map((form) => formOf(form, resolve));
+  const forms = (schema.anyOf ?? []).map((form) => formOf(form, resolve));
   return forms.find(({ properties, items }) => properties ?? items) ?? schema;
 }
 
@@ -193,15 +191,14 @@ function typeOf(given: Schema, resolve: Resolve): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.enum && schema.enum.length <= MAX_VALUES)
     return schema.enum.map((value) => JSON.stringify(value)).join(' or ');
-  const forms = schema.anyOf ?? schema.oneOf;
-  if (forms) return [...new Set(forms.map((form) => typeOf(form, resolve)))].join(' or ');
+  if (schema.anyOf) return [...new Set(schema.anyOf.map((form) => typeOf(form, resolve)))].join(' or ');
   if (schema.items) return `list of ${typeOf(schema.items, resolve)}`;
   return [schema.type ?? 'any'].flat().join(' or ');
 }
 
 /** The document's own example of a body, or one made of its members' examples. */
-function bodyExample({ example, examples = {}, schema = {} }: Content[string], resolve: Resolve): unknown {
-  return example ?? Object.values(examples)[0]?.value ?? exampleOf(resolve(schema), resolve);
+function bodyExample({ example, schema = {} }: Content[string], resolve: Resolve): unknown {
+  return example ?? exampleOf(resolve(schema), resolve);
 }
 
 /** The schema's own example, or one that is made of the examples of its required members. */

@@ -23,9 +23,7 @@ const KIND = z.object({
   }),
 });
 
-const LIST = defineRoute({
-  method: 'GET',
-  url: '/facilitator/supported',
+const LIST = defineRoute('GET', '/facilitator/supported', {
   id: 'facilitatorSupported',
   tag: 'facilitator',
   summary: 'Schemes and networks, in the form of x402 facilitators.',
@@ -66,9 +64,7 @@ const DESCRIPTOR = z.object({
 });
 
 const descriptor = (url: `/${string}`, id: string) =>
-  defineRoute({
-    method: 'GET',
-    url,
+  defineRoute('GET', url, {
     id,
     tag: 'facilitator',
     summary: 'What the facilitator does, its limits, and how much it has settled.',
@@ -157,9 +153,7 @@ const SETTLEMENT_EXAMPLE = {
   network: TERMS.network,
 };
 
-const SETTLE = defineRoute({
-  method: 'POST',
-  url: '/facilitator/settle',
+const SETTLE = defineRoute('POST', '/facilitator/settle', {
   id: 'facilitatorSettle',
   tag: 'facilitator',
   summary: 'Checks a Lightning proof against a seller\u2019s requirements and claims it once.',
@@ -181,9 +175,7 @@ const SETTLE = defineRoute({
   },
 });
 
-const VERIFY = defineRoute({
-  method: 'POST',
-  url: '/facilitator/verify',
+const VERIFY = defineRoute('POST', '/facilitator/verify', {
   id: 'facilitatorVerify',
   tag: 'facilitator',
   summary: 'Always refused: the flow of this scheme is settle, then serve.',

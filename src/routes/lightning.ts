@@ -14,29 +14,7 @@ const PROTOCOLS = [
   { name: 'mpp', asks: 'WWW-Authenticate: Payment (method lightning, intent charge)', pays: 'Authorization: Payment' },
 ];
 
-/** The routes that are sold in bitcoin, and the free description of the rail. */
-export async function lightningRoutes<S>(
-  app: FastifyInstance,
-  { lightning, limits }: Sold<S> & Limited,
-): Promise<void> {
-  if (lightning === undefined) return;
-  await app.register(async (free) => {
-    limits.free(free);
-    mountDescriptor(free, lightning.describe);
-  });
-  await app.register(async (sold) => {
-    limits.priced(sold);
-    for (const { endpoint, urls } of pricedEntries(lightning)) {
-      const { preHandler, handler } = lightning.gate.guard(endpoint);
-      // The preHandler is the payment. A HEAD would make the node create an invoice, so it gets 405.
-      for (const url of urls) sold.route({ method: 'GET', url, exposeHeadRoute: false, preHandler, handler });
-    }
-  });
-}
-
-export const DESCRIBE = defineRoute({
-  method: 'GET',
-  url: PREFIX.lightning,
+export const DESCRIBE = defineRoute('GET', PREFIX.lightning, {
   id: 'lightningDescriptor',
   tag: 'meta',
   summary: 'How the routes are sold over Lightning: node, rate and its age, prices; free.',
@@ -77,10 +55,25 @@ export const DESCRIBE = defineRoute({
   },
 });
 
-/** It is not cached: rate and node state hold only at this moment. */
-function mountDescriptor(app: FastifyInstance, describe: () => Promise<object>): void {
-  serve(app, DESCRIBE, async (_request, reply) => {
-    const description = { ...(await describe()), protocols: PROTOCOLS };
-    return reply.header('cache-control', 'no-store').send(description);
+/** The routes that are sold in bitcoin, and the free description of the rail. */
+export async function lightningRoutes<S>(
+  app: FastifyInstance,
+  { lightning, limits }: Sold<S> & Limited,
+): Promise<void> {
+  if (lightning === undefined) return;
+  await app.register(async (free) => {
+    limits.free(free);
+    // It is not cached: rate and node state hold only at this moment.
+    serve(free, DESCRIBE, async (_request, reply) =>
+      reply.header('cache-control', 'no-store').send({ ...(await lightning.describe()), protocols: PROTOCOLS }),
+    );
+  });
+  await app.register(async (sold) => {
+    limits.priced(sold);
+    for (const { endpoint, urls } of pricedEntries(lightning)) {
+      const { preHandler, handler } = lightning.gate.guard(endpoint);
+      // The preHandler is the payment. A HEAD would make the node create an invoice, so it gets 405.
+      for (const url of urls) sold.route({ method: 'GET', url, exposeHeadRoute: false, preHandler, handler });
+    }
   });
 }

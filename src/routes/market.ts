@@ -4,11 +4,11 @@ import { integerParam, parseParams, type Query } from '../catalogue/params.ts';
 import type { Discovery } from '../discovery/discovery.ts';
 import { entrySchema } from '../discovery/entry.ts';
 import type { Market } from '../discovery/market.ts';
-import { describeListing } from '../discovery/market-listing.ts';
+import { describeListing, LISTING } from '../discovery/market-listing.ts';
 import { searchParams, searchResult } from '../discovery/search.ts';
 import { BadParameter } from '../errors.ts';
 import { createAnswerCache, sendAnswer } from '../http/answers.ts';
-import { COMPONENTS, defineRoute, inJson, problem, said, serve } from '../http/openapi/route.ts';
+import { COMPONENTS, defineRoute, inJson, problem, said, serve, whole } from '../http/openapi/route.ts';
 import type { Limited } from '../http/rate-limit.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { clientKey } from '../lib/limits/client.ts';
@@ -34,9 +34,7 @@ COMPONENTS.add(entrySchema, { name: 'Entry' });
 const { shape: asked } = searchParams;
 const PRICE = '^\\d+(\\.\\d+)?$';
 
-export const SEARCH = defineRoute({
-  method: 'GET',
-  url: '/v1/market/search',
+export const SEARCH = defineRoute('GET', '/v1/market/search', {
   id: 'marketSearch',
   tag: 'market',
   summary: 'Search of payable routes: this service’s own, its market, and a third-party catalogue; free.',
@@ -68,7 +66,7 @@ export const SEARCH = defineRoute({
     200: inJson(
       searchResult.extend({
         network: said('CAIP-2 of the settlement chain'),
-        count: z.int().meta({ description: 'Entries in `results`' }),
+        count: whole('Entries in `results`'),
         searched: searchResult.shape.searched.meta({
           description:
             'How many entries of each source were looked through; what two sources list counts for the better one',
@@ -94,33 +92,11 @@ export function mountSearch(app: FastifyInstance, { discovery }: Pick<MarketDeps
   });
 }
 
-/** A route of another seller: everything that a search's entry has but the score, and its hourly calls. */
-export const LISTING = entrySchema.omit({ score: true }).extend({
-  uptime7d: z
-    .number()
-    .nullable()
-    .meta({ description: 'Share of the last 7 days\u2019 calls that were answered well, 0 to 1' }),
-  calls7d: z.int().meta({ description: 'How many calls that is of' }),
-  medianLatencyMs: z
-    .int()
-    .nullable()
-    .meta({ description: 'From the lookup of the host to the 402, measured from this service' }),
-  listedAt: z.int().meta({ description: 'Unix seconds of the first submission' }),
-  pricedAt: z.int().meta({ description: 'Unix seconds since which the price has not changed' }),
-  checkedAt: z.int().meta({ description: 'Unix seconds of the last call' }),
-  offlineAt: z
-    .int()
-    .nullable()
-    .meta({ description: 'Unix seconds since which it is offline; null while it is online' }),
-  problem: z.string().nullable().meta({ description: 'Why the last call failed; null when it did not' }),
-});
 COMPONENTS.add(LISTING, { name: 'Listing' });
 
 const PATH = '/v1/market';
 
-export const LIST = defineRoute({
-  method: 'GET',
-  url: PATH,
+export const LIST = defineRoute('GET', PATH, {
   id: 'market',
   tag: 'market',
   summary: 'Routes of other sellers that can be paid on this chain, each called hourly.',
@@ -135,9 +111,9 @@ export const LIST = defineRoute({
     200: inJson(
       z.object({
         network: said('CAIP-2'),
-        count: z.int().meta({ description: 'Listings in this answer' }),
-        total: z.int().meta({ description: 'Number of all listings' }),
-        online: z.int().meta({ description: 'How many of all listings are online' }),
+        count: whole('Listings in this answer'),
+        total: whole('Number of all listings'),
+        online: whole('How many of all listings are online'),
         listings: z.array(LISTING).meta({ description: 'Those that are online first, then the newest' }),
         note: z.string(),
         source: sourceSchema,
@@ -150,9 +126,7 @@ export const LIST = defineRoute({
 
 const SUBMITTED = z.object({ isNew: z.boolean(), listing: LISTING });
 
-export const SUBMIT = defineRoute({
-  method: 'POST',
-  url: PATH,
+export const SUBMIT = defineRoute('POST', PATH, {
   id: 'marketSubmit',
   tag: 'market',
   summary: 'Lists a route, or brings its listing up to date; free.',

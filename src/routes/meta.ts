@@ -48,7 +48,7 @@ export interface MetaDeps {
 }
 
 const get = (url: `/${string}`, id: string, said: Pick<Route, 'summary' | 'description' | 'answers'>) =>
-  defineRoute({ method: 'GET', url, id, tag: 'meta', ...said });
+  defineRoute('GET', url, { id, tag: 'meta', ...said });
 
 const PRICED_ROUTE = z.object({
   route: z.string().meta({ examples: ['GET /v1/paid/selftest/fail'] }),

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { acceptsHtml } from '../http/answers.ts';
-import { defineRoute, inJson, problem, said, saidOrNull, serve } from '../http/openapi/route.ts';
+import { defineRoute, inJson, problem, said, saidOrNull, serve, whole, wholeOrNull } from '../http/openapi/route.ts';
 import type { Limited } from '../http/rate-limit.ts';
 import { sendOnce } from '../pages/send.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
@@ -26,15 +26,13 @@ const FOUND_PAYMENT = z.object({
       'failed (no money moved). Lightning: claimed (paid, not fetched yet), delivered',
   }),
   transaction: saidOrNull('Transaction hash, payment hash, or the Gateway’s transfer id; null while there is none'),
-  block: z.int().nullable().meta({ description: 'Of the transaction; null while unknown, and over Lightning' }),
-  at: z.int().meta({ description: 'Unix seconds of its newest step' }),
+  block: wholeOrNull('Of the transaction; null while unknown, and over Lightning'),
+  at: whole('Unix seconds of its newest step'),
   explorerUrl: saidOrNull('The transaction at the chain’s explorer'),
   protocol: saidOrNull('The protocol that presented the payment: x402, l402 or mpp. Null where none is noted.'),
 });
 
-export const LOOKUP = defineRoute({
-  method: 'GET',
-  url: '/v1/payments/:id',
+export const LOOKUP = defineRoute('GET', '/v1/payments/:id', {
   id: 'payment',
   tag: 'meta',
   summary:

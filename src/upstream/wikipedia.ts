@@ -309,18 +309,10 @@ const articleSchema = z.object({
     .optional(),
 });
 
-const page = z.object({
-  title: z.string(),
-  missing: flag,
-  description: z.string().optional(),
-});
+const page = z.object({ title: z.string(), missing: flag, description: z.string().optional() });
 /** Action API, `generator=links`. */
 const linksSchema = z
-  .object({
-    error,
-    batchcomplete: z.unknown().optional(),
-    query: z.object({ pages: z.array(page) }).optional(),
-  })
+  .object({ error, batchcomplete: z.unknown().optional(), query: z.object({ pages: z.array(page) }).optional() })
   // A page without links has no `query`. Any other answer without it must not count as that.
   .refine(
     ({ error, batchcomplete, query }) => (error ?? batchcomplete ?? query) !== undefined,

@@ -1,7 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { LIST, LISTING, SUBMIT } from '../../src/routes/market.ts';
+import { LISTING } from '../../src/discovery/market-listing.ts';
+import { LIST, SUBMIT } from '../../src/routes/market.ts';
 import { accept, challenge, NETWORK, type OpenMarket, ORIGIN, openMarket } from '../support/market/market.ts';
 import { createTestApp, listen } from './harness.ts';
 

@@ -316,7 +316,6 @@ const LIGHTNING: Part = {
     ],
     ['test/http/server.test.ts', "['LIGHTNING_RECIEVER', 'LIGHTNING_RECEIVER']", "['LIGHTNING_RECIEVER', '']"],
     ['test/http/pages.test.ts', NODE_SHOWN, ''],
-    ['test/http/meta.test.ts', 'expect(operations.length).toBe(21)', 'expect(operations.length).toBe(20)'],
     // A word of the scheme that the facilitator does not say.
     [WORDS, '...LNBTC_REASONS]);', "...LNBTC_REASONS, 'exact_lnbtc_payment_not_paid']);"],
     [WORDS, "  'payment/lightning/redeem.ts: verdict.reason': 'the scheme’s list',\n", ''],

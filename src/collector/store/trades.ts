@@ -233,10 +233,7 @@ function toTrade(row: unknown): LastTrade | null {
 }
 
 function amountsOf([baseBillions, baseRest, usdcBillions, usdcRest]: Sums): Amounts {
-  return {
-    baseE9: (baseBillions ?? 0n) * E9 + (baseRest ?? 0n),
-    usdcE9: (usdcBillions ?? 0n) * E9 + (usdcRest ?? 0n),
-  };
+  return { baseE9: (baseBillions ?? 0n) * E9 + (baseRest ?? 0n), usdcE9: (usdcBillions ?? 0n) * E9 + (usdcRest ?? 0n) };
 }
 
 /** Whether the newest unbroken span of searched blocks reaches back to a time, or to the chain's beginning. */

@@ -39,8 +39,12 @@ export interface Mounted {
   readonly mounted: readonly Pick<RouteOptions, 'url' | 'config'>[];
 }
 
-export function defineRoute<R extends Route>(route: R): R {
-  return Object.freeze(route);
+export function defineRoute<R extends Omit<Route, 'method' | 'url'>, M extends Route['method'], U extends Route['url']>(
+  method: M,
+  url: U,
+  route: R,
+) {
+  return Object.freeze({ method, url, ...route });
 }
 
 type Served = Pick<RouteOptions, 'handler'> & Partial<Pick<RouteOptions, 'onRequest' | 'bodyLimit'>>;
@@ -86,6 +90,8 @@ export const problem = (description: string) =>
 /** A member with a sentence on it. */
 export const said = (description: string) => z.string().meta({ description });
 export const saidOrNull = (description: string) => z.string().nullable().meta({ description });
+export const whole = (description: string) => z.int().meta({ description });
+export const wholeOrNull = (description: string) => z.int().nullable().meta({ description });
 export const count = (description: string) => z.int().min(0).meta({ description });
 /** An object of any members. */
 export const anyMembers = z.looseObject({});

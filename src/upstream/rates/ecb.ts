@@ -215,12 +215,7 @@ const code = z.string().regex(/^[A-Z]{3}$/);
 const rates = z.record(code, z.number().transform(String).refine(isRate));
 
 /** Version 1 is frozen and has the ECB's rates only. Weak currencies lose digits in it, so it is the second choice. */
-const answerSchema = z.object({
-  amount: z.literal(1),
-  base: code,
-  date: z.string().refine(isCalendarDate),
-  rates,
-});
+const answerSchema = z.object({ amount: z.literal(1), base: code, date: z.string().refine(isCalendarDate), rates });
 
 const spanSchema = z.object({
   amount: z.literal(1),

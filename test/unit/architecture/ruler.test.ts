@@ -5,13 +5,13 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
   files: 324,
-  lines: 60_586,
+  lines: 60_582,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 116,
+  'files whose only importer is in their folder, in a thousand': 111,
   'of these below 40 lines': 0,
   'spreads of a literal': 0,
   'lines wider than 120': 9,
-  'functions with more than 60 lines of their own': 1,
+  'functions with more than 60 lines of their own': 0,
   'option bags': 179,
   'option bags of more than 10 members': 3,
   'type names used twice in a room': 20,
