@@ -128,10 +128,10 @@ const MANIFEST = get('/.well-known/x402', 'wellKnown', {
 export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limited & Mounted): Promise<void> {
   deps.limits.free(app);
   const { listed: catalogue, clock, config, offerOf } = deps;
-  const { network: chain, publicOrigin } = config;
+  const { network: chain, publicOrigin, protocols } = config;
   const requirementOf: RequirementOf = (endpoint) => offerOf(endpoint).requirement;
   const acceptsOf = (endpoint: Endpoint<never>) => offerOf(endpoint).accepts;
-  const described = { catalogue, requirementOf, acceptsOf, chain, publicOrigin };
+  const described = { catalogue, requirementOf, acceptsOf, chain, publicOrigin, mpp: protocols.mpp };
   const startedAt = nowSeconds(clock);
   const prices = keepWhile(deps, async () => encodeJson(createPriceList({ ...described, nowSeconds: startedAt })));
   mountDocument(app, PRICES, prices);

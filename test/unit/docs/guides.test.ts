@@ -9,15 +9,15 @@ function section(document: string, heading: string): string {
   return below.split('\n#')[0] ?? '';
 }
 
-test('the guide to a priced endpoint names each table that has entries by the path of a route', () => {
+test('no table has entries by the path of a route: the guide to a priced endpoint names the one list', () => {
   const guide = section('src/payment/ADDING.md', 'A priced endpoint');
   const priced = catalogue.filter(({ access }) => access === 'paid').map(({ path }) => path);
-  const tables = inRepository('src/**/*.ts').filter((file) => {
-    const text = readText(file);
-    return priced.filter((path) => text.includes(`'${path}':`)).length > priced.length / 2;
-  });
-  expect(tables.length).toBeGreaterThan(0);
-  for (const file of [...tables, 'src/catalogue/catalogue.ts']) expect(guide).toContain(`\`${file}\``);
+  const isTable = (text: string) => priced.filter((path) => text.includes(`'${path}':`)).length > priced.length / 2;
+  expect(isTable(priced.map((path) => `  '${path}': 'words',`).join('\n'))).toBe(true);
+  const files = inRepository('src/**/*.ts');
+  expect(files.length).toBeGreaterThan(100);
+  expect(files.filter((file) => isTable(readText(file)))).toEqual([]);
+  expect(guide).toContain('`src/catalogue/catalogue.ts`');
 });
 
 test('the transcripts of the wire are recorded by a command that CONTRIBUTING.md names', () => {
