@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hexToBytes } from '../lib/hex.ts';
-import { isLoopback } from '../lib/limits/client.ts';
+import { isLoopback } from '../lib/limits/count.ts';
 import { addressOf, hasFittingCase } from '../lib/secp256k1.ts';
 import { usdcOf } from './chain.ts';
 import { assembleChannels, channelsEnvironment, channelsProblems } from './channels.ts';

@@ -1,6 +1,6 @@
 import { AppError, BadParameter, TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/windows.ts';
+import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/count.ts';
 import type { Log } from '../lib/log.ts';
 import type { MarketChanges, MarketStore, StoredListing } from '../store/ports/market.ts';
 import { createHostLimit, createLimiter, LimiterFull } from '../upstream/client/limiter.ts';

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { FacilitatorConfig } from '../config/service.ts';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { OpenWindows } from '../lib/limits/windows.ts';
+import type { OpenWindows } from '../lib/limits/count.ts';
 import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/terms.ts';
 import type { FacilitatorCounts, LightningStore } from '../store/ports/lightning.ts';
 import { createCounts, createLimits } from './limits.ts';

@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { onRequestHookHandler } from 'fastify';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { clientKey } from '../lib/limits/client.ts';
-import { countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/windows.ts';
+import { clientKey, countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/count.ts';
 
 interface RateLimitOptions {
   /** Requests of one client over all routes of the group; an IPv6 site (/48) has four times as many. */

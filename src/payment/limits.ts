@@ -1,15 +1,16 @@
 import type { FailureLimits, UnknownLimits } from '../config/payment.ts';
 import { TooMany, Unavailable } from '../errors.ts';
 import { type Clock, DAY_MS } from '../lib/clock.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client.ts';
 import {
+  CLIENTS_PER_SITE,
   type ClientWindows,
   type Counted,
   createMinuteWindows,
   MAX_CLIENTS,
   openClientWindows,
   type ReadableWindows,
-} from '../lib/limits/windows.ts';
+  siteKey,
+} from '../lib/limits/count.ts';
 import type { Sold } from './call.ts';
 import { createReadSoon, type Ledger } from './ledger.ts';
 import type { Asker, UsdcCall } from './rail.ts';

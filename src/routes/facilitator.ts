@@ -5,7 +5,7 @@ import { refusal, type SettleAnswer } from '../facilitator/settle.ts';
 import { createAnswer, mountGet, sendAnswer } from '../http/answers.ts';
 import { anyObject, integer, type Json, json, type Operation, object, text } from '../http/openapi/route.ts';
 import { asAppError } from '../http/problems.ts';
-import { clientKey } from '../lib/limits/client.ts';
+import { clientKey } from '../lib/limits/count.ts';
 import { jsonOrUndefined } from '../lib/untrusted.ts';
 
 // The facilitator over HTTP: any seller claims a Lightning proof here, without registration.

@@ -20,7 +20,7 @@ import {
   text,
 } from '../http/openapi/route.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { clientKey } from '../lib/limits/client.ts';
+import { clientKey } from '../lib/limits/count.ts';
 
 // The market over HTTP: the list of what sellers submitted, the submission, and the search.
 

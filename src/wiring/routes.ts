@@ -6,7 +6,7 @@ import type { Config } from '../config.ts';
 import type { Sources } from '../endpoints/sources.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
-import { openClientWindows } from '../lib/limits/windows.ts';
+import { openClientWindows } from '../lib/limits/count.ts';
 import { createOutcomes } from '../lib/memory.ts';
 import { keepReading } from '../lib/tasks.ts';
 import { mountMcp } from '../mcp/mount.ts';

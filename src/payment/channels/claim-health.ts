@@ -5,7 +5,7 @@ import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Log } from '../../lib/log.ts';
 import { addressOf } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { RelayerMetrics } from '../relayer/metrics.ts';
+import type { RelayerMetrics } from '../relayer/gas.ts';
 import type { MinedTransaction, OperationOutcome, Relayer } from '../settler.ts';
 import type { ClaimRow } from './calldata.ts';
 

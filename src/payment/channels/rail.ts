@@ -9,7 +9,7 @@ import { hashRequest } from '../ledger.ts';
 import { askerOf, checkFailures, counted } from '../limits.ts';
 import type { Credential } from '../protocol.ts';
 import type { MakeRequirement, RailInfo, UsdcCall, UsdcRail } from '../rail.ts';
-import type { RelayerMetrics } from '../relayer/metrics.ts';
+import type { RelayerMetrics } from '../relayer/gas.ts';
 import type { Wallet } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
 import type { SettlerStatus } from '../settler.ts';

@@ -9,7 +9,7 @@ import {
   type ReadableWindows,
   type Take,
   takeAll,
-} from '../../lib/limits/windows.ts';
+} from '../../lib/limits/count.ts';
 import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
 import type { Sold } from '../call.ts';
 import { orSettlementUnknown, PaymentRefused, settlementUnknown } from '../refusal.ts';

@@ -1,13 +1,15 @@
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { CLIENTS_PER_SITE, keysOf, siteKey } from '../../lib/limits/client.ts';
 import {
+  CLIENTS_PER_SITE,
   createMinuteWindows,
+  keysOf,
   MAX_CLIENTS,
   type OpenWindows,
   type SharedWindows,
+  siteKey,
   WINDOW_MS,
-} from '../../lib/limits/windows.ts';
+} from '../../lib/limits/count.ts';
 import { setNewest } from '../../lib/memory.ts';
 
 // Who may get a new invoice. A client that has not paid has nothing at stake, so invoices are limited for each client

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FacilitatorConfig } from '../../../src/config/service.ts';
 import { type Counts, createCounts, createLimits } from '../../../src/facilitator/limits.ts';
-import { createMinuteWindows } from '../../../src/lib/limits/windows.ts';
+import { createMinuteWindows } from '../../../src/lib/limits/count.ts';
 import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
