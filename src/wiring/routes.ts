@@ -7,7 +7,7 @@ import type { Sources } from '../endpoints/sources.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/count.ts';
-import { createOutcomes } from '../lib/memory.ts';
+import { createOutcomes } from '../lib/outcomes.ts';
 import { keepReading } from '../lib/tasks.ts';
 import { mountMcp } from '../mcp/mount.ts';
 import { mountDemoBuyer } from '../pages/demo-buyer.ts';

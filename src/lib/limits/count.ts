@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import ipaddr from 'ipaddr.js';
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
-import { setNewest } from '../memory.ts';
 
 // Who is counted: a client (an IPv4 address or an IPv6 /64) and its site (the /48); and who is who on redelivery. How:
 // by the minute. A window counts a key's events in its own minute, here or in a shared place. A client counts under its
@@ -117,13 +117,13 @@ export type OpenWindows = (name: string) => SharedWindows;
 /** Windows in one bounded map in memory, lost at a restart. `windowMs`: for limits over another time than a minute. */
 export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): ReadableWindows {
   // Insertion order is the order in which windows began.
-  const windows = new Map<string, Window>();
+  const windows = new LRUCache<string, Window>({ max: maxClients });
 
   function currentWindow(client: string, now: number): Window {
-    const known = windows.get(client);
+    const known = windows.peek(client);
     if (known && known.endsAtMs > now) return known;
     const fresh = { count: 0, endsAtMs: now + windowMs };
-    setNewest(windows, client, fresh, maxClients);
+    windows.set(client, fresh);
     return fresh;
   }
 
@@ -135,12 +135,12 @@ export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, wind
       return counted(window, now);
     },
     takeBack(client) {
-      const window = windows.get(client);
+      const window = windows.peek(client);
       if (window && window.endsAtMs > clock.nowMs() && window.count > 0) window.count -= 1;
     },
     read(client) {
       const now = clock.nowMs();
-      const window = windows.get(client);
+      const window = windows.peek(client);
       return window && window.endsAtMs > now ? counted(window, now) : { count: 0, resetSeconds: 0 };
     },
   };

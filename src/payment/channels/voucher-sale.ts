@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { SettleResponse } from '@x402/core/types';
+import { LRUCache } from 'lru-cache';
 import { Unavailable } from '../../errors.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import { setNewest } from '../../lib/memory.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/channels.ts';
 import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
@@ -343,7 +343,9 @@ const MOST_CORRECTED = 10_000;
 /** What stale vouchers are answered with. */
 export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
   // The stale voucher that each channel was last corrected for, and the requests that had arrived by then.
-  const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
+  const correctedFor = new LRUCache<string, { readonly max: bigint; readonly arrivals: number }>({
+    max: MOST_CORRECTED,
+  });
   let arrivals = 0;
 
   return {
@@ -357,9 +359,9 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
       stale: StaleVoucher,
     ): Promise<PaymentRefused> => {
       const key = bytesToHex(channelId);
-      const known = correctedFor.get(key);
+      const known = correctedFor.peek(key);
       const isRepeated = known?.max === max && arrival > known.arrivals;
-      setNewest(correctedFor, key, { max, arrivals }, MOST_CORRECTED);
+      correctedFor.set(key, { max, arrivals });
       const missed = isRepeated ? await store.findSale(channelId, max) : null;
       const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
       return missed && channel
