@@ -1,9 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
-import { methodOf } from '../../chain/abi.ts';
 import { headerCall, readHeader } from '../../chain/block.ts';
-import { knownContract } from '../../chain/contracts.ts';
+import { knownContract, methodOf } from '../../chain/contracts.ts';
 import { decodeSwaps, movedToken, type Swap } from '../../chain/dex.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers, readTokens, type Transfer } from '../../chain/erc20.ts';
 import { nextBaseFee } from '../../chain/fees.ts';
