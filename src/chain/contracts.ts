@@ -2,7 +2,7 @@ import { keccak256 } from '../lib/secp256k1.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
 
-// Contracts: how one is called, what it returned, which function an input names; then whose code it runs, and its label.
+// Contracts: how one is called, what it returned, which function an input names; whose code it runs, and its label.
 
 /** ERC-20, ERC-165 and EIP-3009: the first four bytes of keccak-256 of the signature (checked by a test). */
 export const SELECTORS = {

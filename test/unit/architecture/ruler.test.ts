@@ -4,8 +4,8 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 324,
-  lines: 60_586,
+  files: 321,
+  lines: 60_575,
   [LONGEST]: 600,
   'files whose only importer is in their folder, in a thousand': 116,
   'of these below 40 lines': 0,
