@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { FacilitatorConfig } from '../config/service.ts';
+import type { Config } from '../config.ts';
 import { type Clock, DAY_MS, utcDay } from '../lib/clock.ts';
 import {
   countSharedClient,
@@ -38,7 +38,7 @@ interface LimitsOptions {
   readonly store: Pick<LightningStore, 'clientCount'>;
   readonly clock: Clock;
   readonly counts: Counts;
-  readonly limits: FacilitatorConfig;
+  readonly limits: Config['facilitator'];
   /** Where calls a minute are counted; by default in memory. */
   readonly windows?: OpenWindows | undefined;
 }

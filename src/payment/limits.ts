@@ -1,4 +1,4 @@
-import type { FailureLimits, UnknownLimits } from '../config/payment.ts';
+import type { Config } from '../config.ts';
 import { TooMany, Unavailable } from '../errors.ts';
 import { type Clock, DAY_MS } from '../lib/clock.ts';
 import {
@@ -42,7 +42,7 @@ export interface Failures {
 }
 
 /** Without it, one payment that is never charged, or one client with many payers, could cause work without end. */
-export function createFailures(limits: FailureLimits, clock: Clock): Failures {
+export function createFailures(limits: Config['failureLimits'], clock: Clock): Failures {
   const ofMinute = () => createMinuteWindows(clock);
   const ofDay = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const [payers, payersOfDay] = [ofMinute(), ofDay()];
@@ -174,7 +174,7 @@ export function createUnknownPayments({
   clock,
 }: {
   ledger: Pick<Ledger, 'get'>;
-  limits: UnknownLimits;
+  limits: Config['unknownLimits'];
   clock: Clock;
 }): UnknownPayments {
   const soon = createReadSoon(clock);
@@ -222,7 +222,7 @@ export function createUnknownPayments({
   };
 }
 
-function namesOf(limits: UnknownLimits, payer: string, client: string): [name: string, limit: number][] {
+function namesOf(limits: Config['unknownLimits'], payer: string, client: string): [name: string, limit: number][] {
   const names: [string, number][] = [
     [`payer ${payer}`, limits.payer],
     [`client ${client}`, limits.client],

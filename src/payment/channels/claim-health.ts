@@ -1,4 +1,3 @@
-import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
@@ -20,7 +19,7 @@ export interface ClaimLimits {
   readonly ageMs: number;
 }
 
-export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): ClaimLimits {
+export function claimLimits({ claimFrom, claimAfterSeconds }: NonNullable<Config['rails']['channels']>): ClaimLimits {
   return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
 }
 

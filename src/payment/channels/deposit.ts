@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import { AppError, TooMany } from '../../errors.ts';
 import { type Clock, DAY_MS } from '../../lib/clock.ts';
@@ -251,7 +250,7 @@ async function staleOrMismatched(store: ChannelStore, { channelId }: ChannelChar
 
 interface DepositLimitsOptions {
   store: Pick<ChannelStore, 'getRefunded'>;
-  config: Pick<ChannelsConfig, 'minDeposit' | 'depositsADay'>;
+  config: Pick<NonNullable<Config['rails']['channels']>, 'minDeposit' | 'depositsADay'>;
   clock: Clock;
 }
 

@@ -1,5 +1,4 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { addressOf, signRecoverable } from '../../lib/secp256k1.ts';
@@ -46,7 +45,7 @@ import { createCorrections, sellForVoucher, type VoucherContext } from './vouche
 // payment, a voucher is charged at once, a refund buys nothing. What settles stands in settler.ts.
 
 /** The channel's id depends on recipient, token, authorizer and delay, not on the price. */
-export function channelRequirement(config: ChannelsConfig): MakeRequirement {
+export function channelRequirement(config: NonNullable<Config['rails']['channels']>): MakeRequirement {
   const { authorizerKey, withdrawDelaySeconds, minDeposit } = config;
   const extra = {
     ...USDC_DOMAIN,

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { z } from 'zod';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
-import type { DailyGas } from '../../config/payment.ts';
+import type { Config } from '../../config.ts';
 import { type Clock, DAY_MS, isoDate } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
 import { formatNative } from '../../lib/units.ts';
@@ -271,7 +271,7 @@ interface GasBudgetOptions {
   store: RelayerSpendingStore;
   clock: Clock;
   /** For gas in a UTC day; null means no limit. */
-  daily: DailyGas | null;
+  daily: Config['relayer']['dailyGas'];
   /** What payments over the relayer brought in this UTC day, in USDC base units. */
   incomeToday: () => Promise<bigint>;
   /** For transactions that settled nothing, in wei a UTC day; null means no limit. */
