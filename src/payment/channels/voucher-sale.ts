@@ -337,12 +337,12 @@ export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Paym
   };
 }
 
-/** Channels with a remembered correction, about 2 MB. */
+/** Remembered corrections, about 2 MB. */
 const MOST_CORRECTED = 10_000;
 
 /** What stale vouchers are answered with. */
 export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
-  // The stale voucher that each channel was last corrected for, and the requests that had arrived by then.
+  // The stale voucher that each client was last corrected for in a channel, and the requests that had arrived by then.
   const correctedFor = new LRUCache<string, { readonly max: bigint; readonly arrivals: number }>({
     max: MOST_CORRECTED,
   });
@@ -355,10 +355,11 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
      * has none, or a client that can read would not try again. Requests made at once are no repetitions.
      */
     answer: async (
-      { channelId, max, arrival }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival'>,
+      { channelId, max, arrival, call }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival' | 'call'>,
       stale: StaleVoucher,
     ): Promise<PaymentRefused> => {
-      const key = bytesToHex(channelId);
+      // Claims publish vouchers: a stranger who presents one must not make the payer's own first answer a repeated one.
+      const key = `${bytesToHex(channelId)} ${call.client}`;
       const known = correctedFor.peek(key);
       const isRepeated = known?.max === max && arrival > known.arrivals;
       correctedFor.set(key, { max, arrivals });

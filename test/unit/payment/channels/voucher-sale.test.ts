@@ -230,6 +230,17 @@ describe('a stale voucher', () => {
     }
   });
 
+  test('that another client had presented gets its first correction, without a receipt: its client tries again', async () => {
+    const { ask, sell, voucher, clock } = await openChannelSale();
+    await ask({}, voucher(PRICE));
+    // Claims publish vouchers, and a correction repeats the last one.
+    expect(await ask({ tag: 'b', client: '10.6.6.6' }, voucher(PRICE))).toBe(STALE(500n));
+    await clock.advance(500);
+    await expect(sell({ tag: 'b' }, voucher(PRICE))).rejects.toMatchObject({ settlement: null });
+    await clock.advance(500);
+    await expect(sell({ tag: 'b' }, voucher(PRICE))).rejects.toMatchObject({ settlement: { success: true } });
+  });
+
   test('whose sale the ledger does not show as settled gets no receipt', async () => {
     const { ask, sell, voucher, on, clock } = await openChannelSale();
     await ask({}, voucher(PRICE));
