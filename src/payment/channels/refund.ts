@@ -22,8 +22,7 @@ import { StaleVoucher } from './voucher-sale.ts';
 
 // A refund: what a channel still holds goes back to its payer, on request, for up to 0.13M gas of ours. Any third party
 // can ask, as claims publish channels and vouchers; the payer can withdraw without us. Hence the limits.
-// 1. While the relayer cannot send, nothing is read or stored. Else the request waits for its turn in the channel,
-//    unless its voucher is over less than the charges.
+// 1. While the relayer cannot send, nothing is read. Else a voucher that is not too old waits for its turn.
 // 2. The voucher is the channel's last one, the channel has bought something, and the day's limits allow it.
 // 3. At most the balance less the charges goes back. Unclaimed charges are claimed in the same transaction.
 // 4. The operation is stored. While it is open, the channel takes no voucher and no deposit, and the buyer waits.

@@ -343,9 +343,7 @@ const MOST_CORRECTED = 10_000;
 /** What stale vouchers are answered with. */
 export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
   // The stale voucher that each client was last corrected for in a channel, and the requests that had arrived by then.
-  const correctedFor = new LRUCache<string, { readonly max: bigint; readonly arrivals: number }>({
-    max: MOST_CORRECTED,
-  });
+  const correctedFor = new LRUCache<string, { max: bigint; arrivals: number }>({ max: MOST_CORRECTED });
   let arrivals = 0;
 
   return {
@@ -358,7 +356,7 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
       { channelId, max, arrival, call }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival' | 'call'>,
       stale: StaleVoucher,
     ): Promise<PaymentRefused> => {
-      // Claims publish vouchers: a stranger who presents one must not make the payer's own first answer a repeated one.
+      // Claims publish vouchers: a stranger who presents one must not make the payer's first answer a repeated one.
       const key = `${bytesToHex(channelId)} ${call.client}`;
       const known = correctedFor.peek(key);
       const isRepeated = known?.max === max && arrival > known.arrivals;
