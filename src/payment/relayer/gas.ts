@@ -5,6 +5,7 @@ import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } fro
 import type { Config } from '../../config.ts';
 import { type Clock, DAY_MS, isoDate } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import { shareRun } from '../../lib/tasks.ts';
 import { formatNative } from '../../lib/units.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
@@ -67,7 +68,6 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
   let baseFee = 0n;
   let prices = pricesAt(baseFee, 0n);
   let atMs = Number.NEGATIVE_INFINITY;
-  let reading: Promise<void> | null = null;
 
   async function readFrom(turn: number): Promise<z.output<typeof newestBlock>> {
     const raw = await chain.request('eth_getBlockByNumber', ['latest', false], { signal, turn });
@@ -85,12 +85,10 @@ export function createFees(chain: ChainClient, clock: Clock, signal: AbortSignal
     atMs = clock.nowMs();
   }
 
+  const readShared = shareRun(read);
   async function refresh(): Promise<void> {
     if (clock.nowMs() - atMs <= MAX_AGE_MS) return;
-    reading ??= read().finally(() => {
-      reading = null;
-    });
-    await reading;
+    await readShared();
   }
 
   return {
