@@ -25,6 +25,7 @@ const CHECKS = [
   'node scripts/sbom.ts --check',
   `${TSC} -p src/pages/assets`,
   'node scripts/generate-openapi.ts --check',
+  'node scripts/settings.ts --check',
   'node scripts/licences.ts --check',
   'node scripts/complete-lock.ts --check',
 ];

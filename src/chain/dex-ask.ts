@@ -1,6 +1,6 @@
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
 import { keccak256 } from '../lib/secp256k1.ts';
-import { decodeUint } from './abi.ts';
+import { decodeUint } from './contracts.ts';
 import { type CreatedPool, NATIVE_CURRENCY, type PoolKind } from './dex.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, readOutcome } from './rpc/wire.ts';

@@ -1,5 +1,5 @@
 import { UpstreamFailed } from '../errors.ts';
-import { decodeText, decodeUint, SELECTORS, TRANSFER_TOPIC, viewCall } from './abi.ts';
+import { decodeText, decodeUint, SELECTORS, TRANSFER_TOPIC, viewCall } from './contracts.ts';
 import { type ChainClient, createChainCache } from './rpc/client.ts';
 import { data, parseAnswer, type RpcCall, type RpcError, type RpcOptions, type RpcOutcome } from './rpc/wire.ts';
 import type { Log } from './transaction.ts';

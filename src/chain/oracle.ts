@@ -1,5 +1,5 @@
 import { UpstreamFailed } from '../errors.ts';
-import { SELECTORS } from './abi.ts';
+import { SELECTORS } from './contracts.ts';
 import { type ChainClient, createChainCache } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, readOutcome, toQuantity } from './rpc/wire.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
-import { SELECTORS } from './abi.ts';
+import { SELECTORS } from './contracts.ts';
 import type { ChainClient } from './rpc/client.ts';
 import {
   account,

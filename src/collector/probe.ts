@@ -2,6 +2,7 @@ import { type Allowance, createProvider, type Provider } from '../chain/rpc/prov
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
+import { createLoop } from '../lib/tasks.ts';
 import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 
 // Asks each RPC endpoint for its newest block, for rpc/health. The chain client would ask only the best provider.
@@ -38,35 +39,29 @@ export function createProbe(options: ProbeOptions): RpcProbe {
     const provider = createProvider(url, options.timeoutMs);
     return createEndpoint(names[at] ?? '', provider, options.chainId, options.allowances[at]);
   });
-  const ended = new AbortController();
-  let running: Promise<void> = Promise.resolve();
 
   async function round(): Promise<void> {
+    const { signal } = loop;
     const atMs = clock.nowMs();
     try {
-      const probes = await Promise.all(endpoints.map((endpoint) => endpoint.probe(ended.signal)));
-      if (!ended.signal.aborted) writes.record(atMs, probes, atMs - KEEP_MS);
+      const probes = await Promise.all(endpoints.map((endpoint) => endpoint.probe(signal)));
+      if (!signal.aborted) writes.record(atMs, probes, atMs - KEEP_MS);
     } catch (error) {
-      if (!ended.signal.aborted) log.warn({ err: error }, 'a round of RPC probes could not be stored');
+      if (!signal.aborted) log.warn({ err: error }, 'a round of RPC probes could not be stored');
     }
   }
 
-  async function run(): Promise<void> {
-    while (!ended.signal.aborted) {
-      const next = clock.nowMs() + intervalMs;
-      await round();
-      await clock.sleep(Math.max(next - clock.nowMs(), 0), ended.signal).catch(() => undefined);
-    }
-  }
+  const loop = createLoop(clock, async () => {
+    const next = clock.nowMs() + intervalMs;
+    await round();
+    return next - clock.nowMs();
+  });
 
   return {
     round,
-    start() {
-      running = run();
-    },
+    start: loop.start,
     async stop() {
-      ended.abort(new Error('the probe stops'));
-      await running;
+      await loop.stop(new Error('the probe stops'));
       await Promise.all(endpoints.map((endpoint) => endpoint.close()));
     },
   };

@@ -1,6 +1,6 @@
 import type { BlockLog, LogQuery } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { WatchConfig } from '../config/chain.ts';
+import type { Config } from '../config.ts';
 import type { Span } from '../lib/coverage.ts';
 import type { PoolRow, TokenAccountRow, TokenEventRow, TradeRow } from './store/rows.ts';
 
@@ -43,9 +43,7 @@ export interface ScanWrites {
 }
 
 /** What the collector looks for in the chain's logs; addresses in lower case. */
-export interface WatchList extends WatchConfig {
-  readonly usdc: `0x${string}`;
-}
+export type WatchList = Config['watch'] & { readonly usdc: `0x${string}` };
 
 /** Arc's nodes refuse more alternatives of the first topic (-32012, measured). Every position is kept to the limit. */
 const MAX_ALTERNATIVES = 8;

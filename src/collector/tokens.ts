@@ -1,5 +1,5 @@
-import { TRANSFER_TOPIC } from '../chain/abi.ts';
 import type { BlockLog, LogQuery } from '../chain/block.ts';
+import { TRANSFER_TOPIC } from '../chain/contracts.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers, NATIVE_PER_UNIT, type Transfer } from '../chain/erc20.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { alternatives, type LogScanner, toTopic, type WatchList } from './scanner.ts';

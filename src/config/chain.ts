@@ -1,47 +1,43 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { address, type Given, httpUrl, list, onOff, type Read, unitsOf, whole } from './table.ts';
+import { type Given, key, needed, optional, type Rule, type Settings, table } from './table.ts';
+import { address, blockHash, decimal, entries, httpUrl, listOf, lower, onOff, text, url, whole } from './values.ts';
 
 // The chain that payments move on, what is looked for in its logs, how it is collected, and how that data is judged.
 
-interface Preset {
-  readonly chainId: number;
-  readonly rpcUrls: readonly string[];
-  readonly usdc: `0x${string}`;
-  readonly explorerUrl: string | null;
-  /** Where buyers read how to get USDC here; null: nowhere, as for play money. */
-  readonly getUsdcUrl: string | null;
-  readonly name: string;
-}
-
-/** Public addresses of Arc. The operator's RPC_URLS replace the RPC endpoints. */
-const USDC_ON_ARC = '0x3600000000000000000000000000000000000000';
-const NETWORKS: Record<string, Preset> = {
-  arc: {
-    chainId: 5042,
-    rpcUrls: [
-      'https://rpc.mainnet.arc.io',
-      'https://rpc.blockdaemon.mainnet.arc.io',
-      'https://rpc.drpc.mainnet.arc.io',
-      'https://rpc.quicknode.mainnet.arc.io',
-    ],
-    usdc: USDC_ON_ARC,
-    explorerUrl: 'https://explorer.arc.io',
-    getUsdcUrl: 'https://docs.arc.io/integrate/exchanges/cctp-bridging',
-    name: 'Arc',
-  },
+const rpcUrls = (net: string) =>
+  ['rpc', 'rpc.blockdaemon', 'rpc.drpc', 'rpc.quicknode'].map((host) => `https://${host}.${net}.arc.io`);
+/** Public addresses of Arc, of Circle and of the venues. Another network needs its own settings. */
+const ARC = {
+  name: 'Arc',
+  chainId: 5042,
+  rpcUrls: rpcUrls('mainnet'),
+  usdc: '0x3600000000000000000000000000000000000000',
+  explorerUrl: 'https://explorer.arc.io',
+  getUsdcUrl: 'https://docs.arc.io/integrate/exchanges/cctp-bridging',
+  tokens: [
+    'EURC:0xbEf5f6d51CB62b58e6A8f77868681825C6fe21c1',
+    'cirBTC:0x171A4217b86A807A64eB94757Db6849fb4bDbAA0',
+    'WETH:0x128cC466B61f542da60c70e3aA11c10e19B84EDB',
+  ],
+  venues: [
+    'v2:0x89e5DB8B5aA49aA85AC63f691524311AEB649eba:Uniswap v2',
+    'v3:0xf0db7b58379503491d857dB50AC9ece64c653918:Uniswap v3',
+    'v4:0x8366a39CC670B4001A1121B8F6A443A643e40951:Uniswap v4',
+    'slipstream:0xb89Df768aF2CFE637ceB352c587Fe8edAf491d03:Aero',
+  ],
+};
+const NETWORKS: Record<string, typeof ARC> = {
+  arc: ARC,
   'arc-testnet': {
+    name: 'Arc testnet',
     chainId: 5042002,
-    rpcUrls: [
-      'https://rpc.testnet.arc.io',
-      'https://rpc.blockdaemon.testnet.arc.io',
-      'https://rpc.drpc.testnet.arc.io',
-      'https://rpc.quicknode.testnet.arc.io',
-    ],
-    usdc: USDC_ON_ARC,
+    rpcUrls: rpcUrls('testnet'),
+    usdc: ARC.usdc,
     explorerUrl: 'https://explorer.testnet.arc.io',
     getUsdcUrl: 'https://faucet.circle.com',
-    name: 'Arc testnet',
+    tokens: ['EURC:0x89B50855Aa3bE2F677cD6303Cec089B5F319D72a', 'cirBTC:0xf0C4a4CE82A5746AbAAd9425360Ab04fbBA432BF'],
+    venues: [],
   },
 };
 
@@ -50,252 +46,159 @@ export function usdcOf(given: Given): string | null {
   return (given.USDC_ADDRESS ?? NETWORKS[given.NETWORK ?? '']?.usdc)?.toLowerCase() ?? null;
 }
 
-export const networkEnvironment = {
-  NETWORK: z.enum(['arc', 'arc-testnet', 'custom'], 'one of arc, arc-testnet, custom'),
-  CHAIN_ID: whole(0).optional(),
-  RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
-  USDC_ADDRESS: address.optional(),
-  EXPLORER_URL: httpUrl.optional(),
-  GET_USDC_URL: httpUrl.optional(),
-  WALLET_RPC_URLS: list.pipe(z.array(httpUrl)).default([]),
-  // Without markup and line breaks, because pages, documents and tool descriptions name it.
-  NETWORK_NAME: z
-    .string()
-    .regex(/^[\p{L}\p{N}][\p{L}\p{N} .()-]{0,39}$/u, 'up to 40 letters, digits, spaces, dots, dashes and parentheses')
-    .optional(),
-  PLAY_MONEY: onOff('off'),
-  CHAIN_SEGMENT: z
-    .string()
-    .regex(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes')
-    .default('arc'),
-};
+const ofCustomNetwork = needed(
+  ['CHAIN_ID', 'RPC_URLS', 'USDC_ADDRESS'],
+  (given) => given.NETWORK === 'custom' && 'NETWORK=custom needs it',
+);
+/** Without markup and line breaks, because pages, documents and tool descriptions name it. */
+const CHAIN_NAME = /^[\p{L}\p{N}][\p{L}\p{N} .()-]{0,39}$/u;
+const chainName = text(CHAIN_NAME, 'up to 40 letters, digits, spaces, dots, dashes and parentheses');
+const segment = text(/^[a-z][a-z0-9-]{0,30}$/, 'lower-case letters, digits and dashes');
 
-/** What a network without a preset lacks, one line each. */
-export function networkProblems(given: Given): string[] {
-  if (given.NETWORK !== 'custom') return [];
-  const missing = ['CHAIN_ID', 'RPC_URLS', 'USDC_ADDRESS'].filter((key) => given[key] === undefined);
-  return missing.map((key) => `${key} is missing (NETWORK=custom needs it)`);
-}
+export const CHAIN = table('The chain', ofCustomNetwork, {
+  chainId: optional(
+    'CHAIN_ID',
+    whole(),
+  )`Of a custom network; arc is 5042, arc-testnet 5042002. The nodes must have it.`,
+  usdc: optional('USDC_ADDRESS', address)`The USDC contract (EIP-3009); known for arc and arc-testnet.`,
+  explorerUrl: optional('EXPLORER_URL', httpUrl)`Block explorer that transactions link to; known for arc, arc-testnet.`,
+  getUsdcUrl: optional('GET_USDC_URL', httpUrl)`Where buyers read how to get USDC on this chain: a link in /docs, not
+    for play money. Known for arc and arc-testnet.`,
+  walletRpcUrls: key('WALLET_RPC_URLS', listOf(httpUrl), '')`Comma-separated JSON-RPC URLs that everybody may know.
+    /docs gives them to a wallet that lacks the chain. They are public: never one with an API key. Default: the
+    network's public ones; none with NETWORK=custom, where a wallet is then told to add the chain by hand.`,
+  name: optional('NETWORK_NAME', chainName)`The chain's name for people, in pages, documents and tool descriptions;
+    known for arc and arc-testnet. Unset with NETWORK=custom: its id.`,
+  isPlayMoney: key('PLAY_MONEY', onOff, 'off')`on: the chain's coins are worth nothing. Pages, documents and answers
+    then say "demo, play money".`,
+  segment: key('CHAIN_SEGMENT', segment, 'arc')`A second name of the segment \`chain\`, as in /v1/paid/arc/wallet.`,
+});
 
-/** `networkProblems` has found no problem before. */
-export function assembleNetwork(env: Read<typeof networkEnvironment>) {
-  const preset = NETWORKS[env.NETWORK];
-  const chainId = env.CHAIN_ID || preset?.chainId || 0;
-  const isPlayMoney = env.PLAY_MONEY === 'on';
+/** The chain with what its network's preset knows of it. */
+export function networkOf(network: string, rpcUrls: readonly string[], chain: Settings<typeof CHAIN>) {
+  const preset = NETWORKS[network];
+  const chainId = chain.chainId || preset?.chainId || 0;
+  const { isPlayMoney, segment } = chain;
   const publicRpcUrls = preset?.chainId === chainId ? preset.rpcUrls : [];
   return {
-    name: env.NETWORK_NAME ?? preset?.name ?? `chain ${chainId}`,
-    /** Whether its coins are worth nothing, as on the embedded network. */
+    name: chain.name ?? preset?.name ?? `chain ${chainId}`,
     isPlayMoney,
     chainId,
     caip2: `eip155:${chainId}` as const,
-    rpcUrls: env.RPC_URLS.length > 0 ? env.RPC_URLS : (preset?.rpcUrls ?? []),
-    usdc: (env.USDC_ADDRESS ?? preset?.usdc ?? '').toLowerCase() as `0x${string}`,
-    explorerUrl: env.EXPLORER_URL?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
-    getUsdcUrl: isPlayMoney ? null : (env.GET_USDC_URL ?? preset?.getUsdcUrl ?? null),
-    /** Of the paths of the chain's routes, beside `chain`. */
-    segment: env.CHAIN_SEGMENT,
-    /** Public JSON-RPC URLs: a page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
-    walletRpcUrls: env.WALLET_RPC_URLS.length > 0 ? env.WALLET_RPC_URLS : publicRpcUrls,
+    rpcUrls: rpcUrls.length > 0 ? rpcUrls : (preset?.rpcUrls ?? []),
+    usdc: lower(chain.usdc ?? preset?.usdc ?? ''),
+    explorerUrl: chain.explorerUrl?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
+    getUsdcUrl: isPlayMoney ? null : (chain.getUsdcUrl ?? preset?.getUsdcUrl ?? null),
+    segment,
+    /** A page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
+    walletRpcUrls: chain.walletRpcUrls.length > 0 ? chain.walletRpcUrls : publicRpcUrls,
   };
 }
 
-interface WatchedToken {
-  readonly symbol: string;
-  /** Lower case. */
-  readonly address: `0x${string}`;
-}
-
-/** A place of trade: the contract that creates its pools; of v4 the pool manager, which also holds them. */
-interface Venue {
-  readonly kind: 'v2' | 'v3' | 'v4' | 'slipstream';
-  readonly address: `0x${string}`;
-  readonly name: string;
-}
-
-/** Public addresses of Circle and the venues. Another network needs its own settings. */
-const PRESETS: Record<string, { readonly tokens: string; readonly venues: string }> = {
-  arc: {
-    tokens: [
-      'EURC:0xbEf5f6d51CB62b58e6A8f77868681825C6fe21c1',
-      'cirBTC:0x171A4217b86A807A64eB94757Db6849fb4bDbAA0',
-      'WETH:0x128cC466B61f542da60c70e3aA11c10e19B84EDB',
-    ].join(),
-    venues: [
-      'v2:0x89e5DB8B5aA49aA85AC63f691524311AEB649eba:Uniswap v2',
-      'v3:0xf0db7b58379503491d857dB50AC9ece64c653918:Uniswap v3',
-      'v4:0x8366a39CC670B4001A1121B8F6A443A643e40951:Uniswap v4',
-      'slipstream:0xb89Df768aF2CFE637ceB352c587Fe8edAf491d03:Aero',
-    ].join(),
-  },
-  'arc-testnet': {
-    tokens: 'EURC:0x89B50855Aa3bE2F677cD6303Cec089B5F319D72a,cirBTC:0xf0C4a4CE82A5746AbAAd9425360Ab04fbBA432BF',
-    venues: '',
-  },
-};
-
 const BURN_ADDRESSES = '0x0000000000000000000000000000000000000000,0x000000000000000000000000000000000000dEaD';
 
-const lowerAddress = (text: string) => text.toLowerCase() as `0x${string}`;
-const listOf = <T>(pattern: RegExp, form: string, read: (groups: readonly string[]) => T) =>
-  list.transform((entries, context): T[] =>
-    entries.flatMap((entry) => {
-      const [, ...groups] = pattern.exec(entry) ?? [];
-      if (groups.length > 0) return [read(groups)];
-      context.addIssue({ code: 'custom', message: `a comma-separated list of ${form}` });
-      return [];
-    }),
-  );
-
-const tokenList = listOf(
+const tokenList = entries(
   /^([A-Za-z0-9.$_-]{1,16}):(0x[0-9a-fA-F]{40})$/,
   'SYMBOL:0xaddress',
-  ([symbol = '', address = '']): WatchedToken => ({ symbol, address: lowerAddress(address) }),
+  ([symbol = '', address = '']) => ({
+    symbol,
+    address: lower(address),
+  }),
 ).refine(
   (tokens) => new Set(tokens.map(({ symbol }) => symbol.toLowerCase())).size === tokens.length,
   'a symbol for each token, none twice',
 );
-const venueList = listOf(
+/** A place of trade: the contract that creates its pools; of v4 the pool manager, which also holds them. */
+const venueList = entries(
   /^(v2|v3|v4|slipstream):(0x[0-9a-fA-F]{40}):([^:,]{1,40})$/,
   'KIND:0xaddress:Name, where KIND is v2, v3, v4 or slipstream',
-  ([kind, address = '', name = '']): Venue => ({ kind: kind as Venue['kind'], address: lowerAddress(address), name }),
+  ([kind, address = '', name = '']) => ({
+    kind: kind as 'v2' | 'v3' | 'v4' | 'slipstream',
+    address: lower(address),
+    name,
+  }),
 );
-const addressList = listOf(/^(0x[0-9a-fA-F]{40})$/, '0x addresses', ([address = '']) => lowerAddress(address));
+const addressList = entries(/^(0x[0-9a-fA-F]{40})$/, '0x addresses', ([address = '']) => lower(address));
+const symbol = text(/^[A-Za-z0-9.$_-]{1,16}$/, 'at most 16 letters, digits or . $ _ -');
 
-/** USDC in whole 10^-9. */
-const e9 = z
-  .string()
-  .regex(/^\d{1,9}(\.\d{1,9})?$/, 'an amount of USDC')
-  .transform((text) => unitsOf(text, 9));
+export const TOKENS = table('Tokens and their trades', [], {
+  projectToken: optional('PROJECT_TOKEN_ADDRESS', address)`The project's own token: wallet answers show its balance.`,
+  projectSymbol: key('PROJECT_TOKEN_SYMBOL', symbol, 'TOKEN')`Its symbol in requests, unless WATCH_TOKENS names it.`,
+  distributor: optional('DISTRIBUTOR_ADDRESS', address.transform(lower))`The address whose USDC transfers are the
+    project's payouts. Unset: none are collected.`,
+  burnAddresses: key('BURN_ADDRESSES', addressList, BURN_ADDRESSES)`Comma-separated addresses; a transfer of the
+    project token to one of them counts as a burn.`,
+  tokens: optional('WATCH_TOKENS', tokenList)`Tokens whose trades against USDC are collected: comma-separated
+    SYMBOL:0xaddress. Known for arc (EURC, cirBTC, WETH) and arc-testnet.`,
+  venues: optional('DEX_VENUES', venueList)`The exchanges of these tokens: comma-separated KIND:0xaddress:Name. KIND is
+    v2, v3 or slipstream (the factory's address) or v4 (the pool manager's). Known for arc.`,
+  dustE9: key('TRADE_DUST_USDC', decimal('an amount of USDC', 9), '1')`A trade of less does not count towards prices.`,
+  outlierPercent: key('TRADE_OUTLIER_PERCENT', whole(1, 999), '20')`A trade does not count towards prices either when
+    it is further than this from the running median of the token's prices, in percent.`,
+});
 
-export const watchEnvironment = {
-  WATCH_TOKENS: tokenList.optional(),
-  DEX_VENUES: venueList.optional(),
-  PROJECT_TOKEN_SYMBOL: z
-    .string()
-    .regex(/^[A-Za-z0-9.$_-]{1,16}$/, 'at most 16 letters, digits or . $ _ -')
-    .default('TOKEN'),
-  DISTRIBUTOR_ADDRESS: address.optional(),
-  BURN_ADDRESSES: addressList.prefault(BURN_ADDRESSES),
-  TRADE_DUST_USDC: e9.prefault('1'),
-  TRADE_OUTLIER_PERCENT: z
-    .string()
-    .regex(/^\d{1,3}$/, 'a whole number from 1 to 999')
-    .transform(Number)
-    .refine((value) => value >= 1, 'a whole number from 1 to 999')
-    .default(20),
-};
-
-/** The environment's list, else the network's preset; always with the project's token, if there is one. */
-export function assembleWatch(env: Read<typeof watchEnvironment>, network: string, projectToken: string | undefined) {
-  const preset = PRESETS[network];
-  const tokens = env.WATCH_TOKENS ?? tokenList.parse(preset?.tokens ?? '');
-  const project = projectToken === undefined ? null : lowerAddress(projectToken);
-  const isListed = tokens.some(({ address }) => address === project);
+/** The environment's lists, else the network's preset; always with the project's token, if there is one. */
+export function watchOf(network: string, settings: Settings<typeof TOKENS>) {
+  const { tokens, venues, projectToken: own, projectSymbol: symbol, ...others } = settings;
+  const preset = NETWORKS[network];
+  const listed = tokens ?? tokenList.parse(String(preset?.tokens ?? ''));
+  const projectToken = own && lower(own);
+  const isAdded = projectToken !== null && !listed.some(({ address }) => address === projectToken);
   return {
-    /** Tokens whose trades against USDC are collected. */
-    tokens: project === null || isListed ? tokens : [...tokens, { symbol: env.PROJECT_TOKEN_SYMBOL, address: project }],
-    venues: env.DEX_VENUES ?? venueList.parse(preset?.venues ?? ''),
-    /** Null without one. It is among `tokens` too. */
-    projectToken: project,
-    /** The account whose USDC transfers are the project's payouts. */
-    distributor: env.DISTRIBUTOR_ADDRESS ? lowerAddress(env.DISTRIBUTOR_ADDRESS) : null,
-    /** Addresses that burn the project tokens sent to them. */
-    burnAddresses: env.BURN_ADDRESSES,
-    /** Smaller trades do not count towards prices; in 10^-9 USDC. */
-    dustE9: env.TRADE_DUST_USDC,
-    /** Trades further from the running median do not count towards prices. */
-    outlierPercent: env.TRADE_OUTLIER_PERCENT,
+    ...others,
+    projectToken,
+    tokens: isAdded ? [...listed, { symbol, address: projectToken }] : listed,
+    venues: venues ?? venueList.parse(String(preset?.venues ?? '')),
   };
 }
 
-/** Addresses are in lower case. */
-export type WatchConfig = Readonly<ReturnType<typeof assembleWatch>>;
+/** Arc's public endpoint takes about 2 a second, and the rest of the service reads too. */
+const requestRate = text(/^\d{1,4}(\.\d{1,3})?$/, 'a number of requests a second, at least 0.1')
+  .transform(Number)
+  .refine((value) => value >= 0.1, 'at least 0.1');
+const path = z.string().transform((text, context) => {
+  try {
+    if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return text;
+    return fileURLToPath(text);
+  } catch {
+    context.addIssue({ code: 'custom', message: 'a path, or a file:// URL of this machine' });
+    return z.NEVER;
+  }
+});
 
-export const collectorEnvironment = {
-  COLLECTOR: onOff('on'),
-  COLLECTOR_REQUESTS_PER_SECOND: z
-    .string()
-    .regex(/^\d{1,4}(\.\d{1,3})?$/, 'a number of requests a second')
-    .transform(Number)
-    .refine((value) => value >= 0.1, 'at least 0.1')
-    // Arc's public endpoint takes about 2 a second, and the rest of the service reads too.
-    .default(1.5),
-  COLLECTOR_POLL_MS: whole(1000, 50, 60_000),
-  COLLECTOR_BACKFILL_HOURS: whole(24, 1, 24 * 30),
-  COLLECTOR_RETENTION_DAYS: whole(3, 2, 90),
-  WS_URLS: list.pipe(z.array(z.url({ protocol: /^wss?$/, error: 'a ws or wss URL' }))).default([]),
-  GENESIS_HASH: z
-    .string()
-    .regex(/^0x[0-9a-fA-F]{64}$/, 'a block hash of 64 hex digits')
-    .optional(),
-  CHAIN_DB_URL: z
-    .string()
-    .transform((text, context) => {
-      try {
-        if (!/^[a-z][a-z0-9+.-]*:/i.test(text)) return text;
-        return fileURLToPath(text);
-      } catch {
-        context.addIssue({ code: 'custom', message: 'a path, or a file:// URL of this machine' });
-        return z.NEVER;
-      }
-    })
-    .optional(),
-};
+const A_COPY = 'a copy is only read; collecting needs a database of its own';
+const copyIsAlone: Rule = ({ CHAIN_DB_URL, COLLECTOR }) =>
+  CHAIN_DB_URL !== undefined && COLLECTOR !== 'off' && `CHAIN_DB_URL is set without COLLECTOR=off (${A_COPY})`;
 
-export function collectorProblems(given: Given): string[] {
-  return given.CHAIN_DB_URL !== undefined && given.COLLECTOR !== 'off'
-    ? ['CHAIN_DB_URL is set without COLLECTOR=off (a copy is only read; collecting needs a database of its own)']
-    : [];
-}
+export const COLLECTOR = table('The collector: what it reads of the chain', [copyIsAlone], {
+  enabled: key('COLLECTOR', onOff, 'on')`off: nothing is collected; answers have live data, and null elsewhere.`,
+  requestsPerSecond: key('COLLECTOR_REQUESTS_PER_SECOND', requestRate, '1.5')`Mean HTTP requests per second, for the
+    head and the background together. Arc's public endpoint accepts about 2 in total.`,
+  pollIntervalMs: key('COLLECTOR_POLL_MS', whole(50, 60_000), '1000')`Time between two requests for the head.`,
+  backfillHours: key('COLLECTOR_BACKFILL_HOURS', whole(1, 24 * 30), '24')`Past hours that are filled, newest first.`,
+  retentionDays: key('COLLECTOR_RETENTION_DAYS', whole(2, 90), '3')`Days for which single blocks, deploys and trades
+    are kept. Older ones become hourly figures. About 50 MB a day of Arc's traffic.`,
+  wsUrls: key('WS_URLS', listOf(url(/^wss?$/, 'a ws or wss URL')), '')`Comma-separated ws:// or wss:// endpoints that
+    announce new blocks at once. Empty: the head is polled, which is enough.`,
+  genesisHash: optional('GENESIS_HASH', blockHash)`Hash of the chain's block 0. A provider with another one is never
+    used. Unset: chain.db stores the first one that was seen.`,
+  copyFile: optional('CHAIN_DB_URL', path)`With COLLECTOR=off: a copy of another instance's chain.db (a path, or
+    file:///…) that is served instead of an own one. The service never writes to it, and opens the new copy when it is
+    replaced. \`npm run backup -- --chain --to DIR --every 15\` beside the collecting instance makes it.`,
+});
 
-export function assembleCollector(env: Read<typeof collectorEnvironment>) {
-  return {
-    /** False: routes read the chain live or return null. */
-    enabled: env.COLLECTOR === 'on',
-    requestsPerSecond: env.COLLECTOR_REQUESTS_PER_SECOND,
-    pollIntervalMs: env.COLLECTOR_POLL_MS,
-    backfillHours: env.COLLECTOR_BACKFILL_HOURS,
-    retentionDays: env.COLLECTOR_RETENTION_DAYS,
-    wsUrls: env.WS_URLS,
-    /** The hash of block 0; a provider with another one is excluded from the first request on. Null: not checked. */
-    genesisHash: (env.GENESIS_HASH?.toLowerCase() as `0x${string}` | undefined) ?? null,
-    /** A copy of another service's database in place of our own. Newer copies may replace the file. */
-    copyFile: env.CHAIN_DB_URL ?? null,
-  };
-}
-
-const wholeOfNineDigits = (fallback: number, min: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'a whole number')
-    .transform(Number)
-    .refine((value) => value >= min, `a whole number from ${min}`)
-    .default(fallback);
-
-export const collectedEnvironment = {
-  // Arc makes two blocks a second, so 30 s without a block are sixty missing blocks.
-  HEALTH_STALLED_SECONDS: wholeOfNineDigits(30, 1),
-  HEALTH_LAG_BLOCKS: wholeOfNineDigits(60, 0),
-  HEALTH_LAG_SECONDS: wholeOfNineDigits(30, 0),
-  PROBE_INTERVAL_MS: wholeOfNineDigits(5000, 100),
-  FEE_FLOOR_GWEI: z
-    .string()
-    .regex(/^\d{1,9}(\.\d{1,9})?$/, 'an amount of gwei')
-    .transform((text) => unitsOf(text, 9))
-    .optional(),
-};
-
-export function assembleCollected(env: Read<typeof collectedEnvironment>) {
-  return {
-    health: {
-      /** Longer without a new head is stalled. */
-      stalledSeconds: env.HEALTH_STALLED_SECONDS,
-      lagBlocks: env.HEALTH_LAG_BLOCKS,
-      lagSeconds: env.HEALTH_LAG_SECONDS,
-    },
-    probeIntervalMs: env.PROBE_INTERVAL_MS,
-    /** The chain's lowest base fee; null: measured over the last day. */
-    floorWei: env.FEE_FLOOR_GWEI ?? null,
-  };
-}
+const upTo9Digits = (min: number) => whole(min, 999_999_999);
+// Arc makes two blocks a second, so 30 s without a block are sixty missing blocks.
+export const COLLECTED = table('How fresh collected data must be', [], {
+  health: {
+    stalledSeconds: key('HEALTH_STALLED_SECONDS', upTo9Digits(1), '30')`/v1/health answers 503 "stalled" when the head
+      has not moved for longer than this.`,
+    lagBlocks: key('HEALTH_LAG_BLOCKS', upTo9Digits(0), '60')`/v1/health answers 503 "lagging" when the collector is
+      more blocks behind the head than this.`,
+    lagSeconds: key('HEALTH_LAG_SECONDS', upTo9Digits(0), '30')`The same in seconds.`,
+  },
+  probeIntervalMs: key('PROBE_INTERVAL_MS', upTo9Digits(100), '5000')`Time between two probes of each RPC endpoint. A
+    probe is one small request for the newest block.`,
+  floorWei: optional('FEE_FLOOR_GWEI', decimal('an amount of gwei', 9))`The chain's lowest base fee in gwei. Unset: the
+    lowest of the last day.`,
+});

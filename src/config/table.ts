@@ -1,58 +1,81 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 
-/** What a subject's part of the environment becomes once each of its values is read. */
-export type Read<E extends z.core.$ZodLooseShape> = z.output<z.ZodObject<E>>;
+// What a table of the configuration is. A line has the member's name, the key, how its value is read, its default and
+// the sentence for people. Types, errors, .env.example and docs/configuration.md (`npm run settings`) come from it.
 
-export const wholeNumber = (min = 0, max = Number.MAX_SAFE_INTEGER) =>
-  z
-    .string()
-    .regex(/^\d{1,15}$/, 'a whole number')
-    .transform(Number)
-    .refine(
-      (value) => value >= min && value <= max,
-      max === Number.MAX_SAFE_INTEGER ? `a whole number from ${min}` : `a whole number from ${min} to ${max}`,
-    );
-
-export const whole = (fallback: number, min?: number, max?: number) => wholeNumber(min, max).default(fallback);
-
-/** An amount of USDC in decimal digits, in base units. */
-export const usdc = (fallback: string) =>
-  z
-    .string()
-    .regex(/^\d{1,9}(\.\d{1,6})?$/, 'a decimal number of USDC')
-    .default(fallback)
-    .transform((text) => unitsOf(text, 6));
-
-/** Plain decimal digits in whole units of 10^-`decimals`. The caller has checked their form. */
-export function unitsOf(text: string, decimals: number): bigint {
-  const [whole = '', fraction = ''] = text.split('.');
-  return BigInt(whole + fraction.padEnd(decimals, '0'));
+export interface Key<T> {
+  readonly name: string;
+  /** Says in its error what form is expected, without the value: that may be a secret. */
+  readonly schema: z.ZodType<T, string | undefined>;
+  /** As it would be given; empty where an unset key has no value to show. */
+  readonly fallback: string;
+  readonly sentence: string;
 }
 
-export const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off'], 'on or off').default(fallback);
+/** Keys by the member that holds their value; a member can be a group of keys. */
+export interface Members {
+  readonly [member: string]: Key<unknown> | Members;
+}
 
-/** An http or https URL without a trailing slash, query or fragment: paths are appended to it. */
-export const baseUrl = z
-  .string()
-  .refine((text) => URL.canParse(text) && /^https?:\/\/[^?#]+$/.test(text), 'an http or https URL')
-  .transform((text) => text.replace(/\/+$/, ''));
-
-/** The environment as it was given, before anything is parsed. */
+/** The environment as it was given, without empty values, before anything is read. */
 export type Given = Readonly<Record<string, string | undefined>>;
+/** What several keys must fit: false where they do, else the sentence that says what is wrong. */
+export type Rule = (given: Given) => string | false;
 
-export const privateKey = z.string().regex(/^0x[0-9a-fA-F]{64}$/, 'a 0x private key of 64 hex digits');
+export interface Table<M extends Members = Members> {
+  readonly title: string;
+  readonly rules: readonly Rule[];
+  readonly members: M;
+}
 
-export const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/, 'a 0x address of 40 hex digits');
+/** What a table becomes once its values are read. */
+export type Settings<T> =
+  T extends Table<infer M> ? Settings<M> : T extends Key<infer V> ? V : { readonly [N in keyof T]: Settings<T[N]> };
 
-/** It is sent in a header unchanged. */
-export const bearerToken = z.string().regex(/^[\x21-\x7e]+$/, 'a token without spaces');
+export const table = <M extends Members>(title: string, rules: readonly Rule[], members: M): Table<M> => {
+  return { title, rules, members };
+};
 
-export const httpUrl = z.url({ protocol: /^https?$/, error: 'an http or https URL' });
+/** The sentence follows as a template, whose line breaks are spaces. */
+const line = <T>(name: string, schema: z.ZodType<T, string | undefined>, fallback = '') => {
+  return ([sentence = '']: TemplateStringsArray): Key<T> => {
+    return { name, schema, fallback, sentence: sentence.replace(/\s*\n\s*/g, ' ') };
+  };
+};
 
-/** Values between commas, without the spaces around them. Empty ones are left out. */
-export const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== ''),
-);
+/** A key whose default is read like a given value; without a default it must be set. */
+export const key = <T>(name: string, schema: z.ZodType<T, string>, fallback?: string) =>
+  line(name, fallback === undefined ? schema : schema.prefault(fallback), fallback);
+
+/** A key whose value is null while it is unset. */
+export const optional = <T>(name: string, schema: z.ZodType<T, string>) =>
+  line<T | null>(
+    name,
+    schema.optional().transform((value) => value ?? null),
+  );
+
+/** Rules that name each missing key where `why` says what needs it. */
+export const needed = (names: readonly string[], why: Rule): Rule[] =>
+  names.map((name) => (given) => {
+    const reason = given[name] === undefined && why(given);
+    return reason && `${name} is missing (${reason})`;
+  });
+
+const isKey = (member: Key<unknown> | Members): member is Key<unknown> => typeof member.name === 'string';
+
+/** A table's keys in its order, those of groups too. */
+export function keysOf({ members }: { readonly members: Members }): Key<unknown>[] {
+  return Object.values(members).flatMap((member) => (isKey(member) ? [member] : keysOf({ members: member })));
+}
+
+/** Reads every value. Each that cannot be read adds a line to `problems`; then the result is useless. */
+export function readMembers(members: Members, given: Given, problems: string[]): object {
+  const read = (member: Key<unknown> | Members): unknown => {
+    if (!isKey(member)) return readMembers(member, given, problems);
+    const { name, schema } = member;
+    const { data, error } = schema.safeParse(given[name]);
+    if (error) problems.push(given[name] === undefined ? `${name} is missing` : `${name}: ${error.issues[0]?.message}`);
+    return data;
+  };
+  return Object.fromEntries(Object.entries(members).map(([name, member]) => [name, read(member)]));
+}

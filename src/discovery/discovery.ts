@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
+import { createLoop, shareRun } from '../lib/tasks.ts';
 import type { ListedEntry, Listing } from './entry.ts';
 import type { Catalogue } from './foreign-catalogue.ts';
 import {
@@ -50,7 +51,6 @@ const READY_MS = 5000;
 export function createDiscovery(options: DiscoveryOptions): Discovery {
   const { market, catalogue, network, clock, log } = options;
   let current: { readonly snapshot: Snapshot; readonly version: string } | null = null;
-  let building: Promise<void> | null = null;
   const ready = watchReadiness(options.isReady, clock);
   const versionNow = () => `${market.version()}/${catalogue.version()}`;
 
@@ -65,14 +65,9 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
     }
   }
 
-  function refresh(): Promise<void> {
-    building ??= build()
-      .catch((error: unknown) => log.error({ err: error }, 'the search index cannot be built; the old one stays'))
-      .finally(() => {
-        building = null;
-      });
-    return building;
-  }
+  const refresh = shareRun(() =>
+    build().catch((error: unknown) => log.error({ err: error }, 'the search index cannot be built; the old one stays')),
+  );
 
   const isOnline = ({ source, url }: ListedEntry) => {
     if (source === 'own') return ready.value();
@@ -99,7 +94,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
     },
     async stop() {
       await job.stop();
-      await building;
+      await refresh.idle();
       current?.snapshot.index.close();
       current = null;
     },
@@ -155,9 +150,8 @@ const JITTER = 0.05;
 
 /** The hour counts from the stored copy, so that restarts do not ask more often. */
 export function createCatalogueJob({ catalogue, reads, onChange, clock, random = Math.random }: CatalogueJobOptions) {
-  const ended = new AbortController();
-  let running: Promise<void> | null = null;
   let failures = 0;
+  let due: number | null = null;
 
   const spread = (ms: number) => ms * (1 + JITTER * (2 * random() - 1));
   const waitAfter = (readWell: boolean): number => {
@@ -170,32 +164,24 @@ export function createCatalogueJob({ catalogue, reads, onChange, clock, random =
     return Math.max(clock.nowMs() + FIRST_MS, readAt === null ? 0 : readAt + spread(HOUR_MS));
   }
 
-  async function loop(): Promise<void> {
-    let due: number | null = null;
-    while (!ended.signal.aborted) {
-      const before = catalogue.version();
-      if (!reads()) {
-        due = null;
-        await catalogue.load();
-      } else {
-        due ??= firstDue();
-        if (clock.nowMs() >= due) due = clock.nowMs() + waitAfter(await catalogue.read(ended.signal));
-      }
-      if (catalogue.version() !== before) await onChange();
-      const waitMs = due === null ? TICK_MS : Math.min(Math.max(due - clock.nowMs(), 0), TICK_MS);
-      await clock.sleep(waitMs, ended.signal).catch(() => undefined);
+  async function step(signal: AbortSignal): Promise<number> {
+    const before = catalogue.version();
+    if (!reads()) {
+      due = null;
+      await catalogue.load();
+    } else {
+      due ??= firstDue();
+      if (clock.nowMs() >= due) due = clock.nowMs() + waitAfter(await catalogue.read(signal));
     }
+    if (catalogue.version() !== before) await onChange();
+    return due === null ? TICK_MS : Math.min(due - clock.nowMs(), TICK_MS);
   }
 
+  const loop = createLoop(clock, step);
   return {
-    start(): void {
-      running ??= loop();
-    },
+    start: loop.start,
     /** Aborts the current read. Safe at any time and more than once. */
-    async stop(): Promise<void> {
-      ended.abort(new Error('the catalogue is no longer read'));
-      await running;
-    },
+    stop: () => loop.stop(new Error('the catalogue is no longer read')),
   };
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
+import { createLoop } from '../lib/tasks.ts';
 import type { MarketStore, StoredListing } from '../store/ports/market.ts';
 import { marketDomain, readStored, relist } from './market-listing.ts';
 import type { Caller, Seen } from './market-probe.ts';
@@ -42,8 +43,6 @@ interface MarketSchedule {
 export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
   const { store, clock, log, onRound = async () => undefined, mayCall = () => true } = options;
   const probe = createProbe(options);
-  const ended = new AbortController();
-  let running: Promise<void> | null = null;
 
   async function probeDomain(listings: readonly StoredListing[], signal: AbortSignal): Promise<void> {
     for (const [index, stored] of listings.entries()) {
@@ -67,24 +66,13 @@ export function createMarketSchedule(options: ScheduleOptions): MarketSchedule {
     }
   }
 
-  async function loop(): Promise<void> {
-    while (!ended.signal.aborted) {
-      if (mayCall())
-        await runDue(ended.signal).catch((error) => log.error({ err: error }, 'the calls to the listings failed'));
-      await clock.sleep(TICK_MS, ended.signal).catch(() => undefined);
-    }
+  async function step(signal: AbortSignal): Promise<number> {
+    if (mayCall()) await runDue(signal).catch((err) => log.error({ err }, 'the calls to the listings failed'));
+    return TICK_MS;
   }
 
-  return {
-    runDue,
-    start: () => {
-      running ??= loop();
-    },
-    async stop() {
-      ended.abort(new Error('the service stops'));
-      await running;
-    },
-  };
+  const loop = createLoop(clock, step);
+  return { runDue, start: loop.start, stop: () => loop.stop(new Error('the service stops')) };
 }
 
 function createProbe({ store, caller, clock, intervalMs, log }: ScheduleOptions) {

@@ -1,7 +1,8 @@
 import { AppError, BadParameter, TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/windows.ts';
+import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/count.ts';
 import type { Log } from '../lib/log.ts';
+import { createLoop } from '../lib/tasks.ts';
 import type { MarketChanges, MarketStore, StoredListing } from '../store/ports/market.ts';
 import { createHostLimit, createLimiter, LimiterFull } from '../upstream/client/limiter.ts';
 import { requirePublicUrl } from '../upstream/guard/guard.ts';
@@ -71,19 +72,17 @@ export function createMarket(options: MarketOptions): Market {
   const limitClient = createSubmitLimit(limits.submitsPerHour, clock);
   const limiter = createLimiter({ running: MAX_RUNNING, waiting: MAX_WAITING, waitMs: WAIT_MS });
   const submitNow = createSubmission(options);
-  const ended = new AbortController();
-  let running: Promise<void> | null = null;
 
-  async function loop(): Promise<void> {
-    while (!ended.signal.aborted) {
-      await clock.sleep(REFRESH_MS, ended.signal).catch(() => undefined);
-      await copy.refresh().catch((error) => log.error({ err: error }, 'the market cannot be read'));
-    }
+  async function step(): Promise<number> {
+    await copy.refresh().catch((err) => log.error({ err }, 'the market cannot be read'));
+    return REFRESH_MS;
   }
+
+  const loop = createLoop(clock, step, REFRESH_MS);
 
   return {
     ...copy,
-    async submit(value, client, signal = ended.signal) {
+    async submit(value, client, signal = loop.signal) {
       const text = requireAddress(value);
       limitClient(client);
       const { isNew, place } = await limiter
@@ -101,12 +100,9 @@ export function createMarket(options: MarketOptions): Market {
     },
     async start() {
       await copy.refresh();
-      running ??= loop();
+      loop.start();
     },
-    async stop() {
-      ended.abort(new Unavailable('stopping', 'The service stops.'));
-      await running;
-    },
+    stop: () => loop.stop(new Unavailable('stopping', 'The service stops.')),
   };
 }
 

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
-import type { FacilitatorConfig } from '../config/service.ts';
+import type { Config } from '../config.ts';
 import { Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { OpenWindows } from '../lib/limits/windows.ts';
+import type { OpenWindows } from '../lib/limits/count.ts';
 import { LIGHTNING_NETWORKS, LNBTC_SPEC_URL } from '../payment/lightning/terms.ts';
 import type { FacilitatorCounts, LightningStore } from '../store/ports/lightning.ts';
 import { createCounts, createLimits } from './limits.ts';
@@ -14,7 +14,7 @@ import { createSettle, networkOf, type SettleAnswer, WHAT_IS_KNOWN } from './set
 interface FacilitatorOptions {
   readonly store: Pick<LightningStore, 'claim' | 'facilitatorCounts' | 'clientCount'>;
   readonly clock: Clock;
-  readonly config: FacilitatorConfig;
+  readonly config: Config['facilitator'];
   readonly windows?: OpenWindows | undefined;
   readonly publicOrigin: string;
   /** Our node's key in hex; null while there is none. The facilitator works without one. */
@@ -68,7 +68,7 @@ const NOTE = [
   `The other half is for known payees only, with ${WHAT_IS_KNOWN}; each has at most an equal part of it.`,
 ].join(' ');
 
-export function describeFacilitator(publicOrigin: string, limits: FacilitatorConfig, counts: FacilitatorCounts) {
+export function describeFacilitator(publicOrigin: string, limits: Config['facilitator'], counts: FacilitatorCounts) {
   const { maxTimeoutSeconds, perMinute, dailyCap } = limits;
   const { total, today, nodes, own } = counts;
   return {

@@ -1,8 +1,13 @@
 import { createHash } from 'node:crypto';
-import type { FacilitatorConfig } from '../config/service.ts';
+import type { Config } from '../config.ts';
 import { type Clock, DAY_MS, utcDay } from '../lib/clock.ts';
-import { siteKey } from '../lib/limits/client.ts';
-import { countSharedClient, createMinuteWindows, type OpenWindows, openClientWindows } from '../lib/limits/windows.ts';
+import {
+  countSharedClient,
+  createMinuteWindows,
+  type OpenWindows,
+  openClientWindows,
+  siteKey,
+} from '../lib/limits/count.ts';
 import type { ClaimAccount, FacilitatorCounts, LightningStore, ReachedCap } from '../store/ports/lightning.ts';
 
 // The limits of settle calls: a client's calls a minute, in memory or shared; parts of a day's claims, in the ledger,
@@ -33,7 +38,7 @@ interface LimitsOptions {
   readonly store: Pick<LightningStore, 'clientCount'>;
   readonly clock: Clock;
   readonly counts: Counts;
-  readonly limits: FacilitatorConfig;
+  readonly limits: Config['facilitator'];
   /** Where calls a minute are counted; by default in memory. */
   readonly windows?: OpenWindows | undefined;
 }

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../lib/clock.ts';
-import { setNewest } from '../lib/memory.ts';
 import { makeOnce } from '../lib/tasks.ts';
 
 // How an answer of 200 is kept, encoded and sent. A free endpoint's answers are cached, and concurrent requests share
@@ -70,8 +70,8 @@ interface Entry extends Answer {
 export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES, version?: () => number) {
   const maxAgeSeconds = Math.floor(version ? Math.min(ttlMs, VERSIONED_MAX_AGE_MS) / 1000 : ttlMs / 1000);
   const versionNow = version ?? (() => 0);
-  const byUrl = new Map<string, Entry>();
-  const byParams = new Map<string, Entry>();
+  const byUrl = new LRUCache<string, Entry>({ max: maxEntries });
+  const byParams = new LRUCache<string, Entry>({ max: maxEntries });
   const running = new Map<string, Promise<Entry>>();
 
   const fresh = (entry: Entry | undefined) =>
@@ -83,7 +83,7 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
     const body = await produce();
     const answer = createAnswer(body, maxAgeSeconds);
     const entry = { ...answer, expiresAtMs: clock.nowMs() + ttlMs, version: made };
-    setNewest(byParams, key, entry, maxEntries);
+    byParams.set(key, entry);
     return entry;
   }
 
@@ -96,12 +96,12 @@ export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_
   }
 
   return {
-    byUrl: (url: string): Answer | undefined => fresh(byUrl.get(url)),
+    byUrl: (url: string): Answer | undefined => fresh(byUrl.peek(url)),
     /** The cached answer, the one being computed, or a new one. */
     async answer(url: string, params: unknown, produce: () => Promise<string>): Promise<Answer> {
       const key = JSON.stringify(params);
-      const entry = fresh(byParams.get(key)) ?? (await once(key, produce));
-      if (url.length <= MAX_KEPT_URL) setNewest(byUrl, url, entry, maxEntries);
+      const entry = fresh(byParams.peek(key)) ?? (await once(key, produce));
+      if (url.length <= MAX_KEPT_URL) byUrl.set(url, entry);
       return entry;
     },
   };

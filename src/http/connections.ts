@@ -6,8 +6,7 @@ import type { Logger } from 'pino';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { CLIENTS_PER_SITE, clientKey, isLoopback, siteKey } from '../lib/limits/client.ts';
-import { createMinuteWindows } from '../lib/limits/windows.ts';
+import { CLIENTS_PER_SITE, clientKey, createMinuteWindows, isLoopback, siteKey } from '../lib/limits/count.ts';
 import { rawAnswer } from './problems.ts';
 import { createRequestIds } from './server-options.ts';
 

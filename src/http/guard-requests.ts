@@ -3,7 +3,7 @@ import type { HTTPVersion, Instance } from 'find-my-way';
 import createRouter from 'find-my-way';
 import type { Logger } from 'pino';
 import { AppError } from '../errors.ts';
-import { hasOwnAddress } from '../lib/limits/client.ts';
+import { hasOwnAddress } from '../lib/limits/count.ts';
 import { CORS_HEADERS, NOSNIFF, pathOf } from './problems.ts';
 import { ROUTER_OPTIONS } from './server-options.ts';
 

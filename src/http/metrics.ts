@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest, onSendHookHandler } from 'fastify';
 import type { Logger } from 'pino';
 import { Counter, collectDefaultMetrics, type Metric, Registry } from 'prom-client';
-import { isForwarded, isLoopback } from '../lib/limits/client.ts';
+import { isForwarded, isLoopback } from '../lib/limits/count.ts';
 import { pathOf } from './problems.ts';
 
 // The metrics of a service, and who may read them. Every answer is logged, and counted under its route as plain

@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { clientKey } from '../lib/limits/client.ts';
-import { countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/windows.ts';
+import { clientKey, countClient, createMinuteWindows, openClientWindows, type Standing } from '../lib/limits/count.ts';
 
 /** Limits of groups of routes: a plugin calls one before it mounts its routes. Plugins of one group count together. */
 export interface Limited {

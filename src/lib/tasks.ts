@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts';
 import type { Log } from './log.ts';
 
-// Tasks that many callers share, waits that end in time, and rounds of upkeep.
+// Tasks that many callers share, waits that end in time, loops, and rounds of upkeep.
 
 interface Flight<T> {
   readonly result: Promise<T>;
@@ -64,6 +64,24 @@ export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Cl
   };
 }
 
+interface SharedRun<T> {
+  (): Promise<T>;
+  /** Resolves when no run is under way; rejects as that does. */
+  idle(): Promise<void>;
+}
+
+/** Never runs `task` twice at once: callers during a run share it, or its failure. */
+export function shareRun<T>(task: () => Promise<T>): SharedRun<T> {
+  let running: Promise<T> | null = null;
+  const run = (): Promise<T> => {
+    running ??= task().finally(() => {
+      running = null;
+    });
+    return running;
+  };
+  return Object.assign(run, { idle: async () => void (await running) });
+}
+
 /** Makes a value at the first call and keeps it. After a failure the next call tries again. */
 export function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
@@ -124,20 +142,44 @@ export async function allTried(parts: readonly unknown[]): Promise<void> {
   if (failed) throw failed.reason;
 }
 
-interface Rounds {
-  (): Promise<void>;
-  /** Resolves when no round runs. */
-  idle(): Promise<void>;
+/**
+ * Steps one after the other, from the first `start` to `stop`, which ends a wait at once and waits for a step. A step
+ * returns the milliseconds until the next; it must not reject, and ends soon after its signal aborts.
+ */
+export function createLoop(clock: Clock, step: (signal: AbortSignal) => Promise<number>, firstMs = 0) {
+  const ended = new AbortController();
+  const { signal } = ended;
+  let running: Promise<void> | null = null;
+  const pause = (ms: number) => clock.sleep(Math.max(ms, 0), signal).catch(() => undefined);
+
+  async function run(): Promise<void> {
+    if (firstMs > 0) await pause(firstMs);
+    while (!signal.aborted) await pause(await step(signal));
+  }
+
+  return {
+    signal,
+    start(): void {
+      running ??= run();
+    },
+    /** Safe at any time and more than once. Callers that hold the signal get the reason. */
+    async stop(reason?: Error): Promise<void> {
+      ended.abort(reason);
+      await running;
+    },
+  };
+}
+
+interface Rounds extends SharedRun<void> {
   /** Whether the last round that ended has failed. */
   isFailing(): boolean;
 }
 
 /** Never runs `work` twice at once. Of failures in a row only the first is logged: a fault may last for hours. */
 export function createRounds(work: () => Promise<unknown> | undefined, log: Pick<Log, 'info' | 'warn'>): Rounds {
-  let running: Promise<void> | null = null;
   let failed = 0;
 
-  async function once(): Promise<void> {
+  const round = shareRun(async (): Promise<void> => {
     try {
       await work();
       if (failed > 0) log.info({ rounds: failed }, 'maintenance works again');
@@ -145,14 +187,7 @@ export function createRounds(work: () => Promise<unknown> | undefined, log: Pick
     } catch (err) {
       failed += 1;
       if (failed === 1) log.warn({ err }, 'maintenance failed; the next line about it says that it works again');
-    } finally {
-      running = null;
     }
-  }
-
-  const round = (): Promise<void> => {
-    running ??= once();
-    return running;
-  };
-  return Object.assign(round, { idle: async () => running ?? undefined, isFailing: () => failed > 0 });
+  });
+  return Object.assign(round, { isFailing: () => failed > 0 });
 }

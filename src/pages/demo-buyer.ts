@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { AppError, BadParameter } from '../errors.ts';
-import { isForwarded, isLoopback } from '../lib/limits/client.ts';
+import { isForwarded, isLoopback } from '../lib/limits/count.ts';
 
 /** Where the reference asks for a payment of the demo's buyer. */
 export const DEMO_BUYER_PATH = '/demo/sign';

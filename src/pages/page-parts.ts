@@ -6,7 +6,7 @@ import type { Market } from '../discovery/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
-import type { Outcome } from '../lib/memory.ts';
+import type { Outcome } from '../lib/outcomes.ts';
 import type { NamedChain } from '../lib/service.ts';
 import type { SettledSource } from '../payment/books.ts';
 import { runEndpoint } from '../payment/checkout.ts';

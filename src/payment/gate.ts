@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import { clientKey, identityOf } from '../lib/limits/client.ts';
+import { clientKey, identityOf } from '../lib/limits/count.ts';
 import type { Log } from '../lib/log.ts';
 import type { Ask, Sold } from './call.ts';
 import { type Checkout, clientGone } from './checkout.ts';

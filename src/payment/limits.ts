@@ -1,15 +1,16 @@
-import type { FailureLimits, UnknownLimits } from '../config/payment.ts';
+import type { Config } from '../config.ts';
 import { TooMany, Unavailable } from '../errors.ts';
 import { type Clock, DAY_MS } from '../lib/clock.ts';
-import { CLIENTS_PER_SITE, siteKey } from '../lib/limits/client.ts';
 import {
+  CLIENTS_PER_SITE,
   type ClientWindows,
   type Counted,
   createMinuteWindows,
   MAX_CLIENTS,
   openClientWindows,
   type ReadableWindows,
-} from '../lib/limits/windows.ts';
+  siteKey,
+} from '../lib/limits/count.ts';
 import type { Sold } from './call.ts';
 import { createReadSoon, type Ledger } from './ledger.ts';
 import type { Asker, UsdcCall } from './rail.ts';
@@ -41,7 +42,7 @@ export interface Failures {
 }
 
 /** Without it, one payment that is never charged, or one client with many payers, could cause work without end. */
-export function createFailures(limits: FailureLimits, clock: Clock): Failures {
+export function createFailures(limits: Config['failureLimits'], clock: Clock): Failures {
   const ofMinute = () => createMinuteWindows(clock);
   const ofDay = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const [payers, payersOfDay] = [ofMinute(), ofDay()];
@@ -173,7 +174,7 @@ export function createUnknownPayments({
   clock,
 }: {
   ledger: Pick<Ledger, 'get'>;
-  limits: UnknownLimits;
+  limits: Config['unknownLimits'];
   clock: Clock;
 }): UnknownPayments {
   const soon = createReadSoon(clock);
@@ -221,7 +222,7 @@ export function createUnknownPayments({
   };
 }
 
-function namesOf(limits: UnknownLimits, payer: string, client: string): [name: string, limit: number][] {
+function namesOf(limits: Config['unknownLimits'], payer: string, client: string): [name: string, limit: number][] {
   const names: [string, number][] = [
     [`payer ${payer}`, limits.payer],
     [`client ${client}`, limits.client],

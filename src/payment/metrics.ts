@@ -1,7 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import { setNewest } from '../lib/memory.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/lightning.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
 import type { Call, Sold } from './call.ts';
@@ -174,13 +174,13 @@ function createContested(registry: Registry, claims: LightningStore) {
     registers: [registry],
   });
   for (const payee of ['ours', 'others'] as const) counter.inc({ payee }, 0);
-  const counted = new Map<string, true>();
+  const counted = new LRUCache<string, true>({ max: MAX_CONTESTED });
   return {
     before: (key: ProofKey): Promise<Claim | null> => claims.findClaim(key).catch(() => null),
     note({ payTo, paymentHash, grant }: NewClaim, other: Claim | null): void {
       const hash = Buffer.from(paymentHash).toString('hex');
       if (!other || Buffer.compare(other.payTo, payTo) === 0 || counted.has(hash)) return;
-      setNewest(counted, hash, true, MAX_CONTESTED);
+      counted.set(hash, true);
       counter.inc({ payee: grant || other.grant ? 'ours' : 'others' });
     },
   };

@@ -1,5 +1,4 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Log } from '../lib/log.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
@@ -20,7 +19,7 @@ export type RailName = string;
 /** What is known of a rail before it is opened. Every member but `checkLedger` is pure. */
 export interface RailInfo {
   readonly name: RailName;
-  isOn(rails: RailsConfig): boolean;
+  isOn(rails: Config['rails']): boolean;
   /** The contract that its payers sign for. A row names its rail by it, also where it is off. Null: not configured. */
   contract(config: Config): `0x${string}` | null;
   /** Whether that is null while the rail is off. A row of a contract that no rail has now is then of this rail. */
@@ -34,18 +33,18 @@ export interface RailInfo {
   /** What a buyer needs before a purchase, as our own listings say it. By default nothing, and a payment is direct. */
   readonly needs?: 'gateway' | 'channel';
   /** Prepares what makes this rail's requirement from the plain one. Called only where the rail is on. */
-  requirement(rails: RailsConfig): MakeRequirement;
+  requirement(rails: Config['rails']): MakeRequirement;
   /** Whether a 402 lists this rail for a route of this price, in USDC base units. By default for each route. */
-  sells?(price: bigint, rails: RailsConfig): boolean;
+  sells?(price: bigint, rails: Config['rails']): boolean;
   /** Gas that the seller pays for a call, where nothing better is known. By default none: a service of others pays. */
-  gasOfCall?(rails: RailsConfig): bigint;
+  gasOfCall?(rails: Config['rails']): bigint;
   /** Whether a 402 lists this rail only after a probe of its service has succeeded. By default it lists it always. */
   readonly isOfferedOnceProven?: boolean;
   readonly refusals?: RefusalSentences;
   /** Why the rail cannot use this configuration with what the ledger has; null where it can. It may warn. */
   checkLedger?(config: Config, stores: RailStores, log: Pick<Log, 'warn'>): Promise<string | null>;
   /** The remote service that settles for it; null where our relayer does. */
-  service(rails: RailsConfig): RailService | null;
+  service(rails: Config['rails']): RailService | null;
 }
 
 /** Makes a rail's requirement, its entry in a 402, from the plain one. */

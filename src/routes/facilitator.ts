@@ -6,7 +6,7 @@ import { refusal, type SettleAnswer } from '../facilitator/settle.ts';
 import { createAnswer, sendAnswer } from '../http/answers.ts';
 import { always, anyMembers, count, defineRoute, inJson, said, serve } from '../http/openapi/route.ts';
 import { asAppError } from '../http/problems.ts';
-import { clientKey } from '../lib/limits/client.ts';
+import { clientKey } from '../lib/limits/count.ts';
 import { jsonOrUndefined } from '../lib/untrusted.ts';
 
 // The facilitator over HTTP: any seller claims a Lightning proof here, without registration.

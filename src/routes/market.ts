@@ -11,7 +11,7 @@ import { createAnswerCache, sendAnswer } from '../http/answers.ts';
 import { COMPONENTS, defineRoute, inJson, problem, said, serve, whole } from '../http/openapi/route.ts';
 import type { Limited } from '../http/rate-limit.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
-import { clientKey } from '../lib/limits/client.ts';
+import { clientKey } from '../lib/limits/count.ts';
 import { sourceSchema } from '../lib/service.ts';
 
 // The market over HTTP: the search, the list of what sellers submitted, and the submission.

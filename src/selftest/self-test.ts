@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import type { Log } from '../lib/log.ts';
+import { createLoop } from '../lib/tasks.ts';
 import type { SelfTestRun, SelfTestStore } from '../store/ports/stores.ts';
 import type { StockBuyer, WalletReads } from './buyer.ts';
 
@@ -209,28 +210,14 @@ const JITTER = 0.05;
 
 /** One run at a time; after a longer one the next follows at once. Varied by 5 %: most timers fire on the full hour. */
 export function createSchedule({ task, clock, firstMs, intervalMs, random }: ScheduleOptions) {
-  const ended = new AbortController();
-  let running: Promise<void> | null = null;
-  const sleep = (ms: number) => clock.sleep(Math.max(ms, 0), ended.signal).catch(() => undefined);
-
-  async function loop(): Promise<void> {
-    await sleep(firstMs);
-    while (!ended.signal.aborted) {
-      const next = clock.nowMs() + intervalMs * (1 + JITTER * (2 * random() - 1));
-      await task(ended.signal);
-      await sleep(next - clock.nowMs());
-    }
+  async function step(signal: AbortSignal): Promise<number> {
+    const next = clock.nowMs() + intervalMs * (1 + JITTER * (2 * random() - 1));
+    await task(signal);
+    return next - clock.nowMs();
   }
 
-  return {
-    start(): void {
-      running ??= loop();
-    },
-    async stop(): Promise<void> {
-      ended.abort(new Error('the self-test stops'));
-      await running;
-    },
-  };
+  const loop = createLoop(clock, step, firstMs);
+  return { start: loop.start, stop: () => loop.stop(new Error('the self-test stops')) };
 }
 
 /** `selftest_runs_total{ok}`, for an alert. Both counts begin at 0: Prometheus sees no increase from nothing. */

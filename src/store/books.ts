@@ -12,7 +12,7 @@ interface Network {
 
 const CHECKED = sql<Network, BookSpan>(`
   SELECT noted_at AS "endedMs", block FROM book_entries
-   WHERE network = @network AND kind = 'checked' AND rail = '' AND item = ''`);
+   WHERE network = @network AND kind = 'checked'`);
 const CHECK = sql<BookSpan & Network>(`
   INSERT INTO book_entries (network, rail, kind, item, amount, detail, noted_at, block)
   VALUES (@network, '', 'checked', '', 0, '', @endedMs, @block)

@@ -24,7 +24,7 @@ const PLACES = sql<object, Place>('SELECT place FROM market_listings ORDER BY pl
 // listing of a root has no path.
 const COUNTS = sql<{ below: string }, { total: number; ofDomain: number }>(`
   SELECT count(*) AS total,
-         count(CASE WHEN substr(host, length(host) - length(@below::text) + 1) = @below::text THEN 1 END) AS "ofDomain"
+         count(*) FILTER (WHERE substr(host, length(host) - length(@below::text) + 1) = @below::text) AS "ofDomain"
     FROM (SELECT '.' || rtrim(substr(place, 1, {INSTR}(place || '/', '/') - 1), '.') AS host FROM market_listings)
       AS hosts`);
 const INSERT = sql<ListingRow>(`
@@ -47,7 +47,7 @@ const KEEP_CALL = sql<Place & { at: number; latencyMs: number | null }>(`
 const FORGET_CALLS = sql<Place & { keepFrom: number }>(
   'DELETE FROM market_calls WHERE place = @place AND at < @keepFrom',
 );
-// The nearest-rank median: for an even number, the lower of the two middle values.
+// The nearest-rank median: for an even number, the lower of the two middle values. -1 / 2 is 0 in both databases.
 const SUMMARISE = sql<Place & { revision: number }>(`
   UPDATE market_listings
      SET calls = (SELECT count(*) FROM market_calls WHERE place = @place::text),
@@ -55,8 +55,7 @@ const SUMMARISE = sql<Place & { revision: number }>(`
          median_latency_ms = (
            SELECT latency_ms FROM market_calls WHERE place = @place::text AND latency_ms IS NOT NULL
             ORDER BY latency_ms
-            LIMIT 1 OFFSET (SELECT CASE WHEN count(latency_ms) > 0 THEN (count(latency_ms) - 1) / 2 ELSE 0 END
-                              FROM market_calls WHERE place = @place::text)),
+            LIMIT 1 OFFSET (SELECT (count(latency_ms) - 1) / 2 FROM market_calls WHERE place = @place::text)),
          revision = @revision
    WHERE place = @place::text`);
 const REVISION = sql<object, { revision: number }>('SELECT revision FROM market_state WHERE id = 1');

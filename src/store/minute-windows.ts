@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Counted, type OpenWindows, WINDOW_MS } from '../lib/limits/windows.ts';
+import { type Counted, type OpenWindows, WINDOW_MS } from '../lib/limits/count.ts';
 import { fixed, type Run, statement } from './db/connections.ts';
 import { NOW } from './db/sql.ts';
 

@@ -53,7 +53,7 @@ const NEWEST_CHECKED = sql<object, SelfTestRun>(
   `${RUN} WHERE not_charged IS NOT NULL ORDER BY at DESC, id DESC LIMIT 1`,
 );
 const COUNT_RUNS = sql<{ sinceMs: number }, { runs: number; good: number }>(
-  'SELECT count(*) AS runs, count(CASE WHEN ok THEN 1 END) AS good FROM self_tests WHERE at >= @sinceMs',
+  'SELECT count(*) AS runs, count(*) FILTER (WHERE ok) AS good FROM self_tests WHERE at >= @sinceMs',
 );
 
 export function createSelfTests(db: LedgerDatabase): SelfTestStore {

@@ -2,6 +2,7 @@ import { headerCall, readHeader, readNewestHeader } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
+import { createLoop } from '../lib/tasks.ts';
 
 /** Answers take time, and a chain's blocks have whole seconds. */
 const MOST_OFF_MS = 5000;
@@ -31,11 +32,9 @@ export interface ClockWatch {
  * moved, what is left of the age after two blocks' time is our error. What cannot be asked leaves the last finding.
  */
 export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): ClockWatch {
-  const ended = new AbortController();
   /** By what the clock was compared with: positive where it is ahead. */
   const found = new Map<string, number>();
   let detail: string | null = null;
-  let loop: Promise<void> | null = null;
 
   async function compare(name: string, look: () => Promise<number | null>): Promise<void> {
     const offMs = await look().catch(() => null);
@@ -44,32 +43,23 @@ export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): Clo
     else found.delete(name);
   }
 
-  async function look(): Promise<void> {
+  async function look(signal: AbortSignal): Promise<number> {
     if (ledgerNowMs) await compare("the ledger's database", () => offFrom(ledgerNowMs, clock));
-    await compare("the chain's newest block", () => offFromChain(chain, clock, ended.signal));
+    await compare("the chain's newest block", () => offFromChain(chain, clock, signal));
     const before = detail;
     detail = found.size === 0 ? null : `${[...found].map(wordsOf).join('; ')}: set it by NTP`;
     if (detail !== null && before === null)
       log.warn({ offMs: Object.fromEntries(found) }, `the clock is off: ${detail}`);
     if (detail === null && before !== null) log.info({}, 'the clock is right again');
+    return EVERY_MS;
   }
 
-  async function run(): Promise<void> {
-    while (!ended.signal.aborted) {
-      await look();
-      await clock.sleep(EVERY_MS, ended.signal).catch(() => {});
-    }
-  }
+  const { start, stop } = createLoop(clock, look);
 
   return {
     status: () => (detail === null ? { ok: true } : { ok: false, detail }),
-    start: () => {
-      loop = run();
-    },
-    stop: async () => {
-      ended.abort();
-      await loop;
-    },
+    start,
+    stop,
   };
 }
 

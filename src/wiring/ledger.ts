@@ -7,7 +7,7 @@ import { type Config, ConfigError } from '../config.ts';
 import { createLeaderLink, reportText } from '../instances/leader-link.ts';
 import { createMembership, type Membership } from '../instances/membership.ts';
 import type { Clock } from '../lib/clock.ts';
-import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/windows.ts';
+import { createMinuteWindows, type MinuteWindows, type OpenWindows } from '../lib/limits/count.ts';
 import type { Leader, SettledBy } from '../payment/settling.ts';
 import type { InstancesShare } from '../store/instances.ts';
 import { refuseMoved } from '../store/ledger-lock.ts';

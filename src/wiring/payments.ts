@@ -1,5 +1,5 @@
 import { ranked } from '../chain/rpc/client.ts';
-import type { RailsConfig } from '../config/payment.ts';
+import type { Config } from '../config.ts';
 import { hexToBytes } from '../lib/hex.ts';
 import { allTried } from '../lib/tasks.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
@@ -295,7 +295,7 @@ function relayerFor(rail: string, { settle, operate, ...relayer }: OpenRelayer):
 /** Probes each remote service. Never rejects. The relayer is none: it watches its own balance. */
 async function probeAll(
   rails: readonly { rail: UsdcRail; settler: Settler }[],
-  config: RailsConfig,
+  config: Config['rails'],
 ): Promise<RailProbes> {
   const asked = rails.flatMap(({ rail, settler }) => {
     const [service, probe] = [rail.info.service(config), settler.probe?.()];

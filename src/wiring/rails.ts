@@ -4,7 +4,6 @@ import { entriesOn } from '../catalogue/paths.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { ProviderStatus } from '../chain/rpc/trust.ts';
 import { parseAnswer, quantity } from '../chain/rpc/wire.ts';
-import type { RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import { type Clock, daysBefore, utcDay } from '../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
@@ -13,8 +12,7 @@ import { formatCost, NATIVE_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import { channelsInfo, openChannels } from '../payment/channels/rail.ts';
 import type { Ledger } from '../payment/ledger.ts';
 import type { RailInfo, RailName, UsdcRail } from '../payment/rail.ts';
-import { pricesAt } from '../payment/relayer/gas.ts';
-import type { RelayerMetrics } from '../payment/relayer/metrics.ts';
+import { pricesAt, type RelayerMetrics } from '../payment/relayer/gas.ts';
 import type { Wallet } from '../payment/relayer/transactions.ts';
 import type { SaleContext } from '../payment/sale.ts';
 import type { RailProbe, SettlerStatus } from '../payment/settler.ts';
@@ -96,16 +94,16 @@ export function waysIn(config: Config, list: RailList = RAILS): (contract: Uint8
 }
 
 const isOn =
-  (rails: RailsConfig) =>
+  (rails: Config['rails']) =>
   ({ info }: RailModule): boolean =>
     info.isOn(rails);
 
-function railsUnder(rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
+function railsUnder(rails: Config['rails'], list: RailList = RAILS): readonly RailInfo[] {
   return list.filter(isOn(rails)).map(({ info }) => info);
 }
 
 /** `price`: USDC base units. */
-export function railsSelling(price: bigint, rails: RailsConfig, list: RailList = RAILS): readonly RailInfo[] {
+export function railsSelling(price: bigint, rails: Config['rails'], list: RailList = RAILS): readonly RailInfo[] {
   return railsUnder(rails, list).filter(({ sells }) => sells?.(price, rails) ?? true);
 }
 

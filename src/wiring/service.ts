@@ -15,7 +15,7 @@ import type { Running } from '../payment/checkout.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lightning/terms.ts';
 import { createPaymentMetrics, publishMaintenance } from '../payment/metrics.ts';
 import { createLookup } from '../payment/receipt.ts';
-import { createRelayerMetrics } from '../payment/relayer/metrics.ts';
+import { createRelayerMetrics } from '../payment/relayer/gas.ts';
 import { countSelfTests, createSelfTest } from '../selftest/self-test.ts';
 import { holdLedger } from '../store/ledger-lock.ts';
 import type { BookStore } from '../store/ports/books.ts';

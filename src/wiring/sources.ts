@@ -1,5 +1,4 @@
 import type { ChainClient } from '../chain/rpc/client.ts';
-import type { NamesConfig, PackagesConfig, WebConfig } from '../config/sources.ts';
 import type { Config } from '../config.ts';
 import type { PackageSources, Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -71,7 +70,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 type NamesSources = Pick<Sources, 'dns' | 'rdap' | 'currency' | 'wiki'>;
 
 /** Time-outs add up to less than `HANDLER_TIMEOUT_MS`, also with a second source, and for whois with its DNS. */
-export function createNamesSources(upstreams: Upstreams, urls: NamesConfig, clock: Clock): NamesSources {
+export function createNamesSources(upstreams: Upstreams, urls: Config['names'], clock: Clock): NamesSources {
   // A call asks for up to eight types at once. No cache: records are sold as live.
   const resolver = (name: string, url: string) => {
     const bounds = { timeoutMs: 3000, maxBytes: 256 * KIB, concurrency: 32, retries: 0 } as const;
@@ -139,7 +138,11 @@ const existence = { concurrency: 2, maxBytes: MIB } as const;
 const keepMany = (ttlMs: number) => ({ cache: { ttlMs, staleIfErrorMs: HOUR_MS, maxEntries: 5000 } });
 
 /** `timeoutMs` replaces the time-out of each. */
-export function createPackageSources(upstreams: Upstreams, config: PackagesConfig, timeoutMs?: number): PackageSources {
+export function createPackageSources(
+  upstreams: Upstreams,
+  config: Config['packages'],
+  timeoutMs?: number,
+): PackageSources {
   const within = (ownMs: number) => ({ ...shared, timeoutMs: timeoutMs ?? ownMs });
   const registry = upstreams.open({
     name: 'npm',
@@ -192,7 +195,7 @@ export function createPackageSources(upstreams: Upstreams, config: PackagesConfi
 }
 
 interface OutgoingOptions {
-  readonly web: WebConfig;
+  readonly web: Config['web'];
   readonly publicOrigin: string;
   readonly clock: Clock;
   readonly log: UpstreamLog;

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Endpoint } from '../catalogue/endpoint.ts';
-import type { ProtocolsConfig, RailsConfig } from '../config/payment.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import {
@@ -35,7 +34,7 @@ export const usdcProtocol: PreparedProtocol & QuotedProtocol = refusingSecond(x4
 export const toolProtocol: ToolProtocol = x402Tool;
 
 export interface Terms extends PayTo, ServiceOrigin {
-  readonly rails: RailsConfig;
+  readonly rails: Config['rails'];
 }
 
 type TermsConfig = Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'rails'>;
@@ -100,7 +99,11 @@ export function createOffer(
 }
 
 /** MPP and our self-test pay by the plain rail alone. */
-export function isSoldPlainly({ price }: Endpoint<never>, rails: RailsConfig, [{ info }]: RailList = RAILS): boolean {
+export function isSoldPlainly(
+  { price }: Endpoint<never>,
+  rails: Config['rails'],
+  [{ info }]: RailList = RAILS,
+): boolean {
   return price !== null && (info.sells?.(price.units, rails) ?? true);
 }
 
@@ -159,7 +162,7 @@ const KEY_BYTES = 32;
 
 /** The configured secret, else a key of the ledger from the first start. What that has signed stays good afterwards. */
 export async function readSecrets(
-  config: Pick<ProtocolsConfig, 'secret' | 'previousSecret'>,
+  config: Pick<Config['protocols'], 'secret' | 'previousSecret'>,
   keys: ServiceKeyStore,
 ): Promise<ChallengeSecrets> {
   const { secret, previousSecret } = config;

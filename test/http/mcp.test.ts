@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../src/catalogue/endpoint.ts';
-import { createMinuteWindows, openClientWindows } from '../../src/lib/limits/windows.ts';
+import { createMinuteWindows, openClientWindows } from '../../src/lib/limits/count.ts';
 import { type McpDeps, toolRoutes } from '../../src/mcp/mount.ts';
 import { acceptsOf, createUsdcCheckout, type RailFor } from '../../src/payment/checkout.ts';
 import { createOffer, toolProtocol } from '../../src/wiring/surfaces.ts';

@@ -26,6 +26,7 @@ describePorts('the books', (adapter) => {
 
   test('keep how far they are checked, on each network', async () => {
     const { books } = ledger.stores;
+    await books.record(NETWORK, { found: [missing('a')], ended: [] });
     expect(await books.checked(NETWORK)).toBeNull();
     await books.record(NETWORK, { ...nothing, checked: { endedMs: AT, block: null } });
     expect(await books.checked(NETWORK)).toEqual({ endedMs: AT, block: null });

@@ -27,6 +27,12 @@ describePorts('the catalogue’s copy', (adapter) => {
     expect(await catalogue.load()).toEqual({ readAt: 2, entries: '["a"]' });
   });
 
+  test('is an earlier text again when that is read again', async () => {
+    const { catalogue } = ledger.stores;
+    for (const [at, entries] of ['["a"]', '["b"]', '["a"]'].entries()) await catalogue.save({ readAt: at, entries });
+    expect(await catalogue.load()).toEqual({ readAt: 2, entries: '["a"]' });
+  });
+
   test('stays when a new one cannot be stored', async () => {
     const { catalogue } = ledger.stores;
     await catalogue.save({ readAt: 1, entries: '["a"]' });

@@ -127,7 +127,13 @@ describePorts('the parts of the facilitator’s day', (adapter) => {
     await store.prune(last);
     expect(await claimFor('still', 'known', { openCap: 0, day: '2026-03-30' })).toBe('claimed');
     await store.prune(last + 5 * DAY);
-    expect(await ledger.sql('SELECT day FROM lightning_facilitator_payees')).toEqual([{ day: '2026-03-30' }]);
+    const days = () => ledger.sql('SELECT day FROM lightning_facilitator_payees');
+    expect(await days()).toEqual([{ day: '2026-03-30' }]);
+    // A day longer than the thirty that count.
+    await store.prune(last + 31 * DAY);
+    expect(await days()).toEqual([{ day: '2026-03-30' }]);
+    await store.prune(last + 32 * DAY);
+    expect(await days()).toEqual([]);
   });
 
   test('the open part holds across two instances', async () => {

@@ -84,6 +84,14 @@ describePorts('forgetting', (adapter) => {
     expect(await leftAt(REDEEM_UNTIL + MINUTE, 'a')).toBe('');
   });
 
+  test('the reply of a claim is deleted at the moment its lease ends', async () => {
+    await record('a');
+    await store.claim(grantOf('a'));
+    await store.takeLease(keyOf('a'), 'p:1', REDEEM_UNTIL - 1, REDEEM_UNTIL + MINUTE);
+    expect(await leftAt(REDEEM_UNTIL + MINUTE - 1, 'a')).toBe('invoice reply claim');
+    expect(await leftAt(REDEEM_UNTIL + MINUTE, 'a')).toBe('');
+  });
+
   test('a delivery that is recorded after its answer was deleted reopens nothing', async () => {
     await store.claim(grantOf('a', { keepUntil: REDEEM_UNTIL + DAY }));
     await store.takeLease(keyOf('a'), 'p:1', NOON, NOON + MINUTE);
@@ -108,6 +116,23 @@ describePorts('forgetting', (adapter) => {
     }
     await store.prune(late);
     expect([await left('a'), await left('b')]).toEqual(['', '']);
+  });
+
+  test('the oldest go first, a hundred a write, so that a write which came meanwhile waits for few', async () => {
+    const names = Array.from({ length: 600 }, (_, at) => `n${at}`);
+    await Promise.all(names.map((name, at) => record(name, { forgetAt: forgetAt - at })));
+    const pruning = store.prune(forgetAt);
+    await record('new', { forgetAt: forgetAt + DAY });
+    const rows = await ledger.sql('SELECT forget_at FROM lightning_invoices ORDER BY forget_at');
+    await pruning;
+    // The new one's and those that are not deleted yet: the younger ones, whole hundreds of them.
+    const times = rows.map((row) => Number(Object.values(row)[0]));
+    expect(times.length).toBeGreaterThan(1);
+    expect((times.length - 1) % 100).toBe(0);
+    expect(times.slice(0, -1)).toEqual(
+      Array.from({ length: times.length - 1 }, (_, at) => forgetAt - times.length + 2 + at),
+    );
+    expect(await ledger.sql('SELECT network FROM lightning_invoices')).toHaveLength(1);
   });
 
   test('one call deletes more than one chunk of everything, and other writes go on meanwhile', async () => {

@@ -27,6 +27,25 @@ describePorts('the market’s store', (adapter) => {
       expect(await store.find('a.example/y')).toBeNull();
     });
 
+    test('a second time takes each member of the new row but the place and the first time', async () => {
+      await store.put(listingRow(), 1, BOUNDS);
+      const other = listingRow({
+        domain: 'other.example',
+        listing: '{"n":3}',
+        method: 'POST',
+        pricedAt: 1500,
+        checkedAt: 2000,
+        reason: 'timeout',
+        failures: 4,
+        offlineAt: 1800,
+        dueAt: 9000,
+      });
+      await store.record(other, null, 0);
+      expect(await store.find('a.example/x')).toMatchObject({ ...other, listedAt: 1000 });
+      await store.record(listingRow({ checkedAt: 3000 }), 1, 0);
+      expect(await store.find('a.example/x')).toMatchObject({ offlineAt: null, method: 'GET', domain: 'a.example' });
+    });
+
     test('is limited by domain and in total, for new listings only', async () => {
       const put = (place: string, domain: string) => store.put(listingRow({ place, domain }), 1, BOUNDS);
       for (const n of [1, 2, 3]) expect(await put(`a.example/${n}`, 'a.example')).toBe('listed');
@@ -96,6 +115,40 @@ describePorts('the market’s store', (adapter) => {
       });
     });
 
+    test('count for their own listing alone, and are forgotten for it alone', async () => {
+      const [one, other] = ['a.example/one', 'a.example/other'];
+      await store.put(listingRow({ place: one, checkedAt: 1000 }), 10, BOUNDS);
+      await store.put(listingRow({ place: other, checkedAt: 1000 }), 90, BOUNDS);
+      await store.record(listingRow({ place: other, checkedAt: 2000 }), 80, 0);
+      await store.record(listingRow({ place: other, checkedAt: 3000 }), 70, 0);
+      await store.record(listingRow({ place: one, checkedAt: 4000 }), 20, 4000);
+      expect(await store.find(one)).toMatchObject({ calls: 1, answered: 1, medianLatencyMs: 20 });
+      await store.record(listingRow({ place: other, checkedAt: 5000 }), 60, 0);
+      expect(await store.find(other)).toMatchObject({ calls: 4, answered: 4, medianLatencyMs: 70 });
+    });
+
+    test.each([
+      [[10], 10],
+      [[20, 10], 10],
+      [[30, 10, 20], 20],
+      [[40, 10, 30, 20], 20],
+      [[50, 10, 40, 20, 30], 30],
+      [[60, 50, 10, 40, 20, 30], 30],
+    ])('of %j have the nearest-rank median %i', async (latencies, median) => {
+      await store.put(listingRow({ checkedAt: 1 }), latencies[0]!, BOUNDS);
+      for (const [at, latency] of latencies.entries())
+        if (at > 0) await store.record(listingRow({ checkedAt: 1 + at }), latency, 0);
+      expect(await store.find('a.example/x')).toMatchObject({ calls: latencies.length, medianLatencyMs: median });
+    });
+
+    test('of one moment are one call: the last', async () => {
+      await store.put(listingRow(), 10, BOUNDS);
+      await store.record(listingRow(), 30, 0);
+      expect(await store.find('a.example/x')).toMatchObject({ calls: 1, answered: 1, medianLatencyMs: 30 });
+      await store.record(failed({}), null, 0);
+      expect(await store.find('a.example/x')).toMatchObject({ calls: 1, answered: 0, medianLatencyMs: null });
+    });
+
     test('of a deleted listing are not kept', async () => {
       await store.put(listingRow(), 1, BOUNDS);
       await store.drop('a.example/x');
@@ -137,6 +190,18 @@ describePorts('the market’s store', (adapter) => {
       expect([second?.places, second?.changed.map(({ place }) => place)]).toEqual([['a.example/2'], ['a.example/2']]);
       await store.drop('a.example/1');
       expect(await store.changesSince(second!.revision)).toBeNull();
+    });
+
+    test('gets places in their order, and of the listings only what came after its revision', async () => {
+      for (const place of ['a.example/2', 'a.example/1', 'a.example/3'])
+        await store.put(listingRow({ place }), 1, { total: 9, perDomain: 9 });
+      const all = (await store.changesSince(0))!;
+      expect(all.places).toEqual(['a.example/1', 'a.example/2', 'a.example/3']);
+      expect(all.changed.map(({ place }) => place)).toEqual(all.places);
+      await store.record(listingRow({ place: 'a.example/3', checkedAt: 2000 }), 1, 0);
+      await store.record(listingRow({ place: 'a.example/1', checkedAt: 2000 }), 1, 0);
+      const newest = (await store.changesSince(all.revision + 1))!;
+      expect(newest.changed.map(({ place }) => place)).toEqual(['a.example/1']);
     });
 
     test('finds everything again after a restart', async () => {

@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/limits/windows.ts';
+import { createMinuteWindows, type OpenWindows, type SharedWindows } from '../../src/lib/limits/count.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { openWindows } from '../support/postgres/windows.ts';

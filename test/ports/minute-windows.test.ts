@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/lib/clock.ts';
-import type { OpenWindows } from '../../src/lib/limits/windows.ts';
+import type { OpenWindows } from '../../src/lib/limits/count.ts';
 import { openInstances } from '../../src/store/instances.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { startDatabaseProxy } from '../support/postgres/database-proxy.ts';

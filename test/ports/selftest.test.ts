@@ -36,6 +36,9 @@ describePorts('the self-test’s store', (adapter) => {
   test('of two runs at the same time the one recorded later is the newer', async () => {
     await record(good(10), bad(10));
     expect((await store.recent(1))[0]).toEqual(bad(10));
+    const charged = bad(10, { notCharged: false, reason: 'failing_call_used_its_payment' });
+    await record(charged);
+    expect(await store.lastChecked()).toEqual(charged);
   });
 
   test('the last checked run is the newest whose failing call was checked for a charge', async () => {

@@ -60,7 +60,11 @@ describe('the watch list', () => {
       TRADE_DUST_USDC: '1.0000000001',
       TRADE_OUTLIER_PERCENT: '0',
     };
-    expect(problemsOf(wrong).map((problem) => problem.split(':')[0])).toEqual(Object.keys(wrong));
+    expect(
+      problemsOf(wrong)
+        .map((problem) => problem.split(':')[0])
+        .sort(),
+    ).toEqual(Object.keys(wrong).sort());
     expect(problemsOf({ WATCH_TOKENS: `A:${TOKEN},a:${LOWER}` })).toHaveLength(1);
   });
 });

@@ -1,7 +1,7 @@
-import { globSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig } from '../../src/config.ts';
+import { keysOf } from '../../src/config/table.ts';
+import { ConfigError, loadConfig, TABLES } from '../../src/config.ts';
 import { configProblems } from '../support/service/config-problems.ts';
 
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: `0x${'5e'.repeat(20)}`, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
@@ -126,11 +126,14 @@ describe('loadConfig', () => {
 
 /** A value for each key below *What a seller sets*. */
 const SET_BY_A_SELLER = {
+  NODE_ENV: 'production',
   NETWORK: 'arc',
   RPC_URLS: 'https://one.example,https://two.example,https://three.example',
   PUBLIC_ORIGIN: 'https://api.example.com',
   SELLER_ADDRESS: `0x${'5e'.repeat(20)}`,
   RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}`,
+  PRICES: 'chain/wallet=0.004',
+  ROUTES_OFF: 'web/check',
   CHANNELS: 'on',
   CHANNELS_AUTHORIZER_KEY: `0x${'2'.repeat(64)}`,
   LIGHTNING_RECEIVER: 'none',
@@ -140,24 +143,32 @@ describe('.env.example', () => {
   const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
   const lines = read('.env.example').split('\n');
   const explained = lines.flatMap((line) => /^([A-Z][A-Z0-9_]*)=/.exec(line)?.[1] ?? []);
-  // The keys of the schemas: config.ts and its parts in config/.
-  const sources = [
-    'src/config.ts',
-    ...globSync('src/config/*.ts', { cwd: fileURLToPath(new URL('../../', import.meta.url)) }),
-  ];
-  const known = sources.flatMap((path) =>
-    [...read(path).matchAll(/^ {2}([A-Z][A-Z0-9_]*): /gm)].map((match) => match[1]),
-  );
+  const keys = Object.values(TABLES).flatMap(keysOf);
 
-  it('has every key of the configuration, and no other', () => {
-    expect(known.length).toBeGreaterThan(25);
-    expect([...explained].sort()).toEqual([...known].sort());
+  it('has every key of the configuration once, and no other', () => {
+    expect(keys.length).toBeGreaterThan(130);
+    expect(new Set(explained).size).toBe(explained.length);
+    expect(explained).toEqual(keys.map(({ name }) => name));
   });
 
-  it('explains each in the line above', () => {
+  it('explains each in the line above, within 120 columns', () => {
     for (const key of explained) {
       const at = lines.findIndex((line) => line.startsWith(`${key}=`));
       expect([key, lines[at - 1]]).toEqual([key, expect.stringMatching(/^# \S.{2,}/)]);
+    }
+    expect(lines.filter((line) => line.length > 120)).toEqual([]);
+  });
+
+  it('and docs/configuration.md have each key’s sentence, and the form that its error says', () => {
+    const example = read('.env.example').replace(/(?<=^# .*)\n# /gm, ' ');
+    const rows = read('docs/configuration.md').split('\n');
+    for (const { name, sentence, fallback } of keys) {
+      const [problem = `${name}: `] = configProblems({ ...SET_BY_A_SELLER, [name]: '\0' });
+      const form = problem.startsWith(`${name}: `) ? problem.slice(name.length + 2) : '';
+      expect(sentence).toMatch(/^\S.*\S$/);
+      expect(example).toContain(`# ${sentence}${form && ` Takes ${form}.`}\n${name}=${fallback}\n`);
+      const row = [`\`${name}\``, form, fallback && `\`${fallback}\``, sentence].join(' | ');
+      expect(rows).toContain(`| ${row} |`);
     }
   });
 
@@ -177,7 +188,7 @@ describe('.env.example', () => {
   });
 
   it('needs no other key to sell, on arc and in production, over channels too', () => {
-    expect(loadConfig({ ...values, ...SET_BY_A_SELLER, NODE_ENV: 'production' })).toMatchObject({
+    expect(loadConfig({ ...values, ...SET_BY_A_SELLER })).toMatchObject({
       production: true,
       publicOrigin: SET_BY_A_SELLER.PUBLIC_ORIGIN,
     });

@@ -1,3 +1,6 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 /** A text that stands in a file exactly once, and what takes its place. Whole lines, or a part of one. */
 export type Edit = readonly [file: string, text: string, instead: string];
 
@@ -19,7 +22,9 @@ const RAILS = 'src/wiring/rails.ts';
 const SERVICE = 'src/wiring/service.ts';
 const ROUTES = 'src/wiring/routes.ts';
 const SURFACES = 'src/wiring/surfaces.ts';
-const SETTINGS = 'src/config/payment.ts';
+const SETTINGS = 'src/config.ts';
+const SELLERS = 'src/config/seller.ts';
+const RAIL_SETTINGS = 'src/config/payment.ts';
 const PORTS = 'src/store/ports/stores.ts';
 const STORES = 'src/store/open.ts';
 
@@ -35,19 +40,33 @@ const WORDS = 'test/unit/payment/refusal-words.test.ts';
 const PRICES = 'test/unit/payment/checkout/asks-the-price.test.ts';
 const TODAY = 'test/unit/payment/settled-today.test.ts';
 
+/** What stands in a file from one text up to another. Throws where it stands there no more. */
+function cut(file: string, from: string, upTo: string): Edit {
+  const source = readFileSync(join(import.meta.dirname, '../../..', file), 'utf8');
+  const start = source.indexOf(from);
+  const end = source.indexOf(upTo, start);
+  if (start < 0 || end < 0) throw new Error(`${file} has no part from ${from} up to ${upTo}`);
+  return [file, source.slice(start, end), ''];
+}
+
 const CHANNELS_ON =
   '  channels: { authorizerKey: `0x$' +
   "{'11'.repeat(32)}`, withdrawDelaySeconds: 604_800, minDeposit: 1_000_000n } as never,\n";
 const CHANNELS: Part = {
   name: 'channels',
-  files: ['src/payment/channels', 'src/config/channels.ts', 'src/store/channels.ts', 'src/store/ports/channels.ts'],
+  files: ['src/payment/channels', 'src/store/channels.ts', 'src/store/ports/channels.ts'],
   edits: [
     [RAILS, "import { channelsInfo, openChannels } from '../payment/channels/rail.ts';\n", ''],
     [RAILS, '  { info: channelsInfo, open: openChannels },\n', ''],
-    [SETTINGS, "import { assembleChannels, channelsEnvironment, channelsProblems } from './channels.ts';\n", ''],
-    [SETTINGS, '  ...channelsEnvironment,\n', ''],
-    [SETTINGS, '  problems.push(...channelsProblems(given));\n', ''],
-    [SETTINGS, '    channels: assembleChannels(env),\n', ''],
+    [SETTINGS, '  channels: payment.CHANNELS,\n', ''],
+    [SETTINGS, 'gateway, channels, server', 'gateway, server'],
+    [
+      SETTINGS,
+      "      channels: seller.channels ? { ...channels, authorizerKey: seller.authorizerKey ?? '0x' } : null,\n",
+      '',
+    ],
+    cut(SELLERS, "  channels: key('CHANNELS'", '  receiver: key('),
+    cut(RAIL_SETTINGS, '// Payment channels: ', '// Protocols, limits and replies'),
     [STORES, "import { createChannelStore } from './channels.ts';\n", ''],
     [STORES, '    channels: createChannelStore(ledger, waiting),\n', ''],
     [PORTS, "import type { ChannelStore } from './channels.ts';\n", ''],
@@ -127,14 +146,14 @@ const CHANNELS: Part = {
 
 const GATEWAY: Part = {
   name: 'gateway',
-  files: ['src/payment/usdc/gateway.ts', 'src/payment/usdc/gateway-client.ts', 'src/config/gateway.ts'],
+  files: ['src/payment/usdc/gateway.ts', 'src/payment/usdc/gateway-client.ts'],
   edits: [
     [RAILS, "import { gatewayInfo, openGatewayRail } from '../payment/usdc/gateway.ts';\n", ''],
     [RAILS, '  { info: gatewayInfo, open: openGatewayRail },\n', ''],
-    [SETTINGS, "import { assembleGateway, gatewayEnvironment, gatewayProblems } from './gateway.ts';\n", ''],
-    [SETTINGS, '  ...gatewayEnvironment,\n', ''],
-    [SETTINGS, '  problems.push(...gatewayProblems(given));\n', ''],
-    [SETTINGS, '    gateway: assembleGateway(env, network),\n', ''],
+    cut(RAIL_SETTINGS, "// Circle's Gateway: ", '// Payment channels: '),
+    [SETTINGS, '  gateway: payment.GATEWAY,\n', ''],
+    [SETTINGS, 'settling, gateway, channels', 'settling, channels'],
+    [SETTINGS, '      gateway: payment.gatewayOf(network, gateway),\n', ''],
     [
       'src/pages/page-parts.ts',
       'rails: { readonly gateway: unknown; readonly exactFrom',
@@ -221,8 +240,8 @@ const MPP: Part = {
     [SURFACES, 'LNBTC_REFUSALS, MPP_REFUSALS]', 'LNBTC_REFUSALS]'],
     ['src/wiring/lightning.ts', "import { createMppLightning } from '../payment/protocols/mpp/lightning.ts';\n", ''],
     ['src/wiring/lightning.ts', ', createMppLightning(secrets, realm)]', ']'],
-    [SETTINGS, "  MPP: onOff('off'),\n", ''],
-    [SETTINGS, "mpp: env.MPP === 'on'", 'mpp: false'],
+    cut(RAIL_SETTINGS, '  mpp: key(', '  secret: optional('),
+    [SETTINGS, '    ...others,\n', '    ...others,\n    protocols: { ...others.protocols, mpp: false },\n'],
   ],
   tests: ['test/unit/payment/protocols/mpp'],
   testCases: [],
@@ -280,10 +299,10 @@ const LIGHTNING: Part = {
     // No tool is sold there any more.
     [ROUTES, 'lightning: lightning.tools', 'lightning: usdcTools(offerOf)'],
     [ROUTES, 'isLightning: lightning.rail.recognises', 'isLightning: () => false'],
-    ['src/config.ts', "import * as lightning from './config/lightning.ts';\n", ''],
-    ['src/config.ts', '  ...lightning.lightningEnvironment,\n', ''],
-    ['src/config.ts', '    ...lightning.lightningProblems(given),\n', ''],
-    ['src/config.ts', '    lightning: lightning.assembleLightning(env),\n', ''],
+    [SETTINGS, "import { LIGHTNING, lightningOf } from './config/lightning.ts';\n", ''],
+    [SETTINGS, '  lightning: LIGHTNING,\n', ''],
+    [SETTINGS, '    lightning: lightningOf(seller.receiver, tables.lightning),\n', ''],
+    cut(SELLERS, '  receiver: key(', '});'),
     [
       'src/catalogue/paths.ts',
       "onlyOn === undefined ? ['paid', 'lightning'] : [onlyOn]",

@@ -1,8 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import { setNewest } from '../../lib/memory.ts';
 import { type Ask, chainBusy, createAsk, createRankQueue, RECHECK_MS } from './failover.ts';
 import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
 import { type Agreed, createAgreedHead, createTrust, type ProviderNotes, type Trust } from './trust.ts';
@@ -186,14 +186,14 @@ export function createChainCache<T>(keepBlocks: number, maxEntries: number): (ch
 }
 
 function newCache<T>(keepBlocks: number, maxEntries: number): ChainCache<T> {
-  const entries = new Map<string, { block: number; value: T }>();
+  const entries = new LRUCache<string, { block: number; value: T }>({ max: maxEntries });
   return {
     get(key, block) {
-      const entry = entries.get(key);
+      const entry = entries.peek(key);
       return entry !== undefined && Math.abs(block - entry.block) < keepBlocks ? entry.value : undefined;
     },
     set(key, block, value) {
-      setNewest(entries, key, { block, value }, maxEntries);
+      entries.set(key, { block, value });
     },
   };
 }

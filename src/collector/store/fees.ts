@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache';
 import { type Coverage, missingFrom, type Span } from '../../lib/coverage.ts';
-import { setNewest } from '../../lib/memory.ts';
 import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { histogramOf } from './costs.ts';
@@ -259,7 +259,9 @@ interface HourFrame {
 /** Keeps an hour's value until its rows change, which a past hour's do only while filled: a day has 172,800 rows. */
 function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
   const facts = createChainFacts(db);
-  const kept = new Map<number, { readonly frame: HourFrame; readonly stored: string; readonly value: T }>();
+  const kept = new LRUCache<number, { readonly frame: HourFrame; readonly stored: string; readonly value: T }>({
+    max: MAX_HOURS,
+  });
   const before = db.prepare('SELECT number FROM blocks WHERE at < ? ORDER BY at DESC, number DESC LIMIT 1').pluck();
   const after = db.prepare('SELECT number FROM blocks WHERE at >= ? ORDER BY at, number LIMIT 1').pluck();
   const newest = db.prepare('SELECT max(number) FROM blocks').pluck();
@@ -275,13 +277,13 @@ function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame)
 
   return (hour) => {
     const [full, fees] = [facts.coverage('full'), facts.coverage('fees')];
-    const known = kept.get(hour);
+    const known = kept.peek(hour);
     if (known && known.stored === storedIn(known.frame, full, fees)) return known.value;
     const frame = frameOf(hour, full);
     const value = compute(hour, frame);
     kept.delete(hour);
     if (frame.above !== null && (newest.get() as number) >= frame.above + DEPTH) {
-      setNewest(kept, hour, { frame, stored: storedIn(frame, full, fees), value }, MAX_HOURS);
+      kept.set(hour, { frame, stored: storedIn(frame, full, fees), value });
     }
     return value;
   };

@@ -1,4 +1,4 @@
-import { setNewest } from '../../lib/memory.ts';
+import { LRUCache } from 'lru-cache';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
 // Probes of RPC endpoints: written by the round, read one by one, and counted. Times are Unix milliseconds.
@@ -92,12 +92,12 @@ export function createProbeTallies(db: Sqlite): ProbeTallies {
        FROM probes WHERE endpoint = ? AND at_ms BETWEEN ? AND ?`,
   );
   const errorAt = db.prepare('SELECT error FROM probes WHERE endpoint = ? AND at_ms = ?').pluck();
-  const kept = new Map<string, TallyRow>();
+  const kept = new LRUCache<string, TallyRow>({ max: MAX_KEPT });
 
   function ofHour(endpoint: string, from: number): TallyRow {
     const key = `${from} ${endpoint}`;
-    const known = kept.get(key) ?? (count.get(endpoint, from, from + HOUR_MS - 1) as TallyRow);
-    setNewest(kept, key, known, MAX_KEPT);
+    const known = kept.peek(key) ?? (count.get(endpoint, from, from + HOUR_MS - 1) as TallyRow);
+    kept.set(key, known);
     return known;
   }
 

@@ -1,8 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
-import { methodOf } from '../../chain/abi.ts';
 import { headerCall, readHeader } from '../../chain/block.ts';
-import { knownContract } from '../../chain/contracts.ts';
+import { knownContract, methodOf } from '../../chain/contracts.ts';
 import { decodeSwaps, movedToken, type Swap } from '../../chain/dex.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers, readTokens, type Transfer } from '../../chain/erc20.ts';
 import { nextBaseFee } from '../../chain/fees.ts';
@@ -19,7 +19,6 @@ import {
 } from '../../chain/transaction.ts';
 import type { CollectedPool } from '../../collector/store/trades.ts';
 import { NotFound } from '../../errors.ts';
-import { setNewest } from '../../lib/memory.ts';
 import { formatCost, formatGwei, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../../lib/units.ts';
 import { floorOf, notBelow } from '../fees/fields.ts';
 import { EXAMPLE_READ_AT, field, hashParam, readAt, readAtFields, showPerGas } from '../fields.ts';
@@ -455,10 +454,10 @@ type FirstSeen = (key: string, nowMs: number) => number;
 
 /** Forgets the oldest keys first, so that no caller can fill the memory. */
 export function createFirstSeen(maxKeys: number): FirstSeen {
-  const times = new Map<string, number>();
+  const times = new LRUCache<string, number>({ max: maxKeys });
   return (key, nowMs) => {
-    const known = times.get(key);
-    if (known === undefined) setNewest(times, key, nowMs, maxKeys);
+    const known = times.peek(key);
+    if (known === undefined) times.set(key, nowMs);
     return known ?? nowMs;
   };
 }

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts';
-import { keysOf, siteKey } from './client.ts';
-import { WINDOW_MS } from './windows.ts';
+import { keysOf, siteKey, WINDOW_MS } from './count.ts';
 
 // Shares of something limited, so that a few clients cannot lock out the others: a stock, of which a client holds no
 // more than is left for all others; turns, round robin; events of a minute; and the fair choice among waiting items.

@@ -15,7 +15,7 @@ import {
   toQuantity,
 } from '../../chain/rpc/wire.ts';
 import { Unconfirmed } from '../../chain/rpc/witnesses.ts';
-import type { ChannelsConfig } from '../../config/channels.ts';
+import type { Config } from '../../config.ts';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
@@ -433,7 +433,7 @@ export function refundReceipt(channel: Channel, transaction: Uint8Array, amount:
 
 /** What a configuration makes of the scheme. */
 export interface ChannelSetup {
-  readonly channels: ChannelsConfig;
+  readonly channels: NonNullable<Config['rails']['channels']>;
   readonly network: string;
   readonly scheme: Scheme;
   readonly terms: ChannelTerms;

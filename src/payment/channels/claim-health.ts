@@ -1,11 +1,11 @@
-import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Log } from '../../lib/log.ts';
 import { addressOf } from '../../lib/secp256k1.ts';
+import { shareRun } from '../../lib/tasks.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { RelayerMetrics } from '../relayer/metrics.ts';
+import type { RelayerMetrics } from '../relayer/gas.ts';
 import type { MinedTransaction, OperationOutcome, Relayer } from '../settler.ts';
 import type { ClaimRow } from './calldata.ts';
 
@@ -20,7 +20,7 @@ export interface ClaimLimits {
   readonly ageMs: number;
 }
 
-export function claimLimits({ claimFrom, claimAfterSeconds }: ChannelsConfig): ClaimLimits {
+export function claimLimits({ claimFrom, claimAfterSeconds }: NonNullable<Config['rails']['channels']>): ClaimLimits {
   return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
 }
 
@@ -109,7 +109,6 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
   /** Sold by this process since the sums were read, in base units. */
   let sold = 0n;
   let calmSinceMs: number | null = null;
-  let reading: Promise<bigint> | null = null;
 
   async function readSums(): Promise<bigint> {
     const [soldBefore, readAtMs] = [sold, clock.nowMs()];
@@ -123,13 +122,11 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
     return overdue;
   }
 
+  const readShared = shareRun(readSums);
   /** Reads the sums while claims fail. Returns what is overdue. Rejects when the ledger cannot be read. */
   async function read(): Promise<bigint> {
     calmSinceMs = null;
-    reading ??= readSums().finally(() => {
-      reading = null;
-    });
-    return reading;
+    return readShared();
   }
 
   return {

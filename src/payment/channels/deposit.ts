@@ -1,10 +1,9 @@
 import { hash } from 'node:crypto';
-import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import { AppError, TooMany } from '../../errors.ts';
 import { type Clock, DAY_MS } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { clientTakes, createMinuteWindows, MAX_CLIENTS, openClientWindows, takeAll } from '../../lib/limits/windows.ts';
+import { clientTakes, createMinuteWindows, MAX_CLIENTS, openClientWindows, takeAll } from '../../lib/limits/count.ts';
 import type { ChannelCharge } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { Sold } from '../call.ts';
@@ -251,7 +250,7 @@ async function staleOrMismatched(store: ChannelStore, { channelId }: ChannelChar
 
 interface DepositLimitsOptions {
   store: Pick<ChannelStore, 'getRefunded'>;
-  config: Pick<ChannelsConfig, 'minDeposit' | 'depositsADay'>;
+  config: Pick<NonNullable<Config['rails']['channels']>, 'minDeposit' | 'depositsADay'>;
   clock: Clock;
 }
 

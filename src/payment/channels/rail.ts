@@ -1,5 +1,4 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { ChannelsConfig } from '../../config/channels.ts';
 import type { Config } from '../../config.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { addressOf, signRecoverable } from '../../lib/secp256k1.ts';
@@ -9,7 +8,7 @@ import { hashRequest } from '../ledger.ts';
 import { askerOf, checkFailures, counted } from '../limits.ts';
 import type { Credential } from '../protocol.ts';
 import type { MakeRequirement, RailInfo, UsdcCall, UsdcRail } from '../rail.ts';
-import type { RelayerMetrics } from '../relayer/metrics.ts';
+import type { RelayerMetrics } from '../relayer/gas.ts';
 import type { Wallet } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
 import type { SettlerStatus } from '../settler.ts';
@@ -46,7 +45,7 @@ import { createCorrections, sellForVoucher, type VoucherContext } from './vouche
 // payment, a voucher is charged at once, a refund buys nothing. What settles stands in settler.ts.
 
 /** The channel's id depends on recipient, token, authorizer and delay, not on the price. */
-export function channelRequirement(config: ChannelsConfig): MakeRequirement {
+export function channelRequirement(config: NonNullable<Config['rails']['channels']>): MakeRequirement {
   const { authorizerKey, withdrawDelaySeconds, minDeposit } = config;
   const extra = {
     ...USDC_DOMAIN,

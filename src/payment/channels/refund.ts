@@ -9,7 +9,7 @@ import {
   type ReadableWindows,
   type Take,
   takeAll,
-} from '../../lib/limits/windows.ts';
+} from '../../lib/limits/count.ts';
 import type { Channel, ChannelOperation, ChannelStore, RefundTerms } from '../../store/ports/channels.ts';
 import type { Sold } from '../call.ts';
 import { orSettlementUnknown, PaymentRefused, settlementUnknown } from '../refusal.ts';
@@ -22,7 +22,7 @@ import { StaleVoucher } from './voucher-sale.ts';
 
 // A refund: what a channel still holds goes back to its payer, on request, for up to 0.13M gas of ours. Any third party
 // can ask, as claims publish channels and vouchers; the payer can withdraw without us. Hence the limits.
-// 1. While the relayer cannot send, nothing is read or stored. Else the request waits for its turn in the channel.
+// 1. While the relayer cannot send, nothing is read. Else a voucher that is not too old waits for its turn.
 // 2. The voucher is the channel's last one, the channel has bought something, and the day's limits allow it.
 // 3. At most the balance less the charges goes back. Unclaimed charges are claimed in the same transaction.
 // 4. The operation is stored. While it is open, the channel takes no voucher and no deposit, and the buyer waits.
@@ -96,9 +96,12 @@ export function createRefund(options: RefundOptions) {
     const shortage = status.cannotSend();
     if (shortage) throw new Unavailable('settlement_unavailable', `refunds cannot be sent now: ${shortage}`);
     const charged = payload.voucher.maxClaimableAmount;
+    const known = await store.get(channelId);
+    // Claims publish vouchers, so a third party may present an old one. It never takes a turn.
+    if (known && charged < known.charged) throw new StaleVoucher(known);
     const begun = await turns.take(
       bytesToHex(channelId),
-      { chargedBefore: charged, request: 'refund', charged },
+      { chargedBefore: charged, request: 'refund', charged: known?.charged ?? null },
       call.signal,
       async () => {
         const id = await begin(refund);

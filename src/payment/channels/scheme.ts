@@ -1,7 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { setNewest } from '../../lib/memory.ts';
 import { keccak256, recoverAddress } from '../../lib/secp256k1.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { Accepted, Credential } from '../protocol.ts';
@@ -41,15 +41,15 @@ const MOST_IDS = 20_000;
 /** The digests on one chain, 32 bytes each. */
 export function createScheme(chainId: number) {
   const separator = domainSeparator(DOMAIN.name, DOMAIN.version, chainId, SETTLEMENT_BYTES);
-  const ids = new Map<string, Uint8Array>();
+  const ids = new LRUCache<string, Uint8Array>({ max: MOST_IDS });
 
   return {
     /** The typed digest of the config, not its bare hash: so it is bound to the chain and the contract. */
     channelId(config: ChannelConfig): Uint8Array {
       const struct = structOf(config);
       const key = Buffer.concat(struct).toString('latin1');
-      const id = ids.get(key) ?? typedDigest(separator, [CONFIG_TYPEHASH, ...struct]);
-      setNewest(ids, key, id, MOST_IDS);
+      const id = ids.peek(key) ?? typedDigest(separator, [CONFIG_TYPEHASH, ...struct]);
+      ids.set(key, id);
       return id;
     },
     /** Signed by the payer's key: up to this much in all may be claimed from the channel. */

@@ -6,7 +6,7 @@ import type { Log } from '../../lib/log.ts';
 import { allTried, createRounds } from '../../lib/tasks.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { RelayerMetrics } from '../relayer/metrics.ts';
+import type { RelayerMetrics } from '../relayer/gas.ts';
 import type { BookVerdict, RailBooks, RailProbe, Settler, SettlerContext } from '../settler.ts';
 import { createTransferBooks, forBooks, type ReceiptRead, readReceipts } from '../usdc/books.ts';
 import type { Evidence, Receipt } from '../usdc/evidence.ts';

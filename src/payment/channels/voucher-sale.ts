@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { SettleResponse } from '@x402/core/types';
+import { LRUCache } from 'lru-cache';
 import { Unavailable } from '../../errors.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import { setNewest } from '../../lib/memory.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/channels.ts';
 import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
@@ -337,13 +337,13 @@ export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Paym
   };
 }
 
-/** Channels with a remembered correction, about 2 MB. */
+/** Remembered corrections, about 2 MB. */
 const MOST_CORRECTED = 10_000;
 
 /** What stale vouchers are answered with. */
 export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
-  // The stale voucher that each channel was last corrected for, and the requests that had arrived by then.
-  const correctedFor = new Map<string, { readonly max: bigint; readonly arrivals: number }>();
+  // The stale voucher that each client was last corrected for in a channel, and the requests that had arrived by then.
+  const correctedFor = new LRUCache<string, { max: bigint; arrivals: number }>({ max: MOST_CORRECTED });
   let arrivals = 0;
 
   return {
@@ -353,13 +353,14 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
      * has none, or a client that can read would not try again. Requests made at once are no repetitions.
      */
     answer: async (
-      { channelId, max, arrival }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival'>,
+      { channelId, max, arrival, call }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival' | 'call'>,
       stale: StaleVoucher,
     ): Promise<PaymentRefused> => {
-      const key = bytesToHex(channelId);
-      const known = correctedFor.get(key);
+      // Claims publish vouchers: a stranger who presents one must not make the payer's first answer a repeated one.
+      const key = `${bytesToHex(channelId)} ${call.client}`;
+      const known = correctedFor.peek(key);
       const isRepeated = known?.max === max && arrival > known.arrivals;
-      setNewest(correctedFor, key, { max, arrivals }, MOST_CORRECTED);
+      correctedFor.set(key, { max, arrivals });
       const missed = isRepeated ? await store.findSale(channelId, max) : null;
       const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
       return missed && channel

@@ -1,14 +1,16 @@
+import { LRUCache } from 'lru-cache';
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { CLIENTS_PER_SITE, keysOf, siteKey } from '../../lib/limits/client.ts';
 import {
+  CLIENTS_PER_SITE,
   createMinuteWindows,
+  keysOf,
   MAX_CLIENTS,
   type OpenWindows,
   type SharedWindows,
+  siteKey,
   WINDOW_MS,
-} from '../../lib/limits/windows.ts';
-import { setNewest } from '../../lib/memory.ts';
+} from '../../lib/limits/count.ts';
 
 // Who may get a new invoice. A client that has not paid has nothing at stake, so invoices are limited for each client
 // and in total, before any work. Buyers and newcomers are lists in memory, bounded and forgotten at a restart.
@@ -171,13 +173,13 @@ export interface Newcomers {
 export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcomers {
   const offers = createMinuteWindows(clock, maxClients, OFFERED_MS);
   // How often each client and site has asked, less what is forgotten by now; the longest silent first.
-  const asked = new Map<string, { readonly level: number; readonly atMs: number }>();
+  const asked = new LRUCache<string, { readonly level: number; readonly atMs: number }>({ max: maxClients });
 
   function isRare(key: string, times: number): boolean {
     const now = clock.nowMs();
-    const { level, atMs } = asked.get(key) ?? { level: 0, atMs: now };
+    const { level, atMs } = asked.peek(key) ?? { level: 0, atMs: now };
     const before = Math.max(0, level - Math.max(0, now - atMs) / FORGET_MS);
-    setNewest(asked, key, { level: Math.min(MOST * times, before + 1), atMs: now }, maxClients);
+    asked.set(key, { level: Math.min(MOST * times, before + 1), atMs: now });
     return before + 1 <= RARE * times;
   }
 
@@ -190,7 +192,7 @@ export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcome
     },
     forgive(client) {
       for (const key of keysOf(client)) {
-        const known = asked.get(key);
+        const known = asked.peek(key);
         if (known) asked.set(key, { ...known, level: Math.max(0, known.level - 1) });
       }
     },
@@ -213,12 +215,12 @@ export interface RecentBuyers {
 
 export function createRecentBuyers(clock: Clock, maxBuyers = MAX_BUYERS): RecentBuyers {
   // Insertion order is the order of the last payments.
-  const paidAtMs = new Map<string, number>();
+  const paidAtMs = new LRUCache<string, number>({ max: maxBuyers });
   return {
     add(client) {
-      setNewest(paidAtMs, client, clock.nowMs(), maxBuyers);
+      paidAtMs.set(client, clock.nowMs());
     },
-    has: (client) => clock.nowMs() - (paidAtMs.get(client) ?? Number.NEGATIVE_INFINITY) < RECENT_MS,
+    has: (client) => clock.nowMs() - (paidAtMs.peek(client) ?? Number.NEGATIVE_INFINITY) < RECENT_MS,
   };
 }
 

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import type { Clock } from '../../lib/clock.ts';
-import { keysOf } from '../../lib/limits/client.ts';
+import { keysOf } from '../../lib/limits/count.ts';
 import { createFairStock } from '../../lib/limits/shares.ts';
 import { replyStoreFull } from '../refusal.ts';
 import type { Binding } from './binding.ts';

@@ -1,7 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { type ClientTurns, TurnRefused } from '../../lib/limits/shares.ts';
-import { setNewest } from '../../lib/memory.ts';
 import { MSAT_PER_SAT, parseDecimal } from '../../lib/units.ts';
 import type { LightningStore } from '../../store/ports/lightning.ts';
 import type { RateSource } from '../../upstream/rates/bitcoin.ts';
@@ -159,16 +159,16 @@ export function createRecentQuotes(
   network: string,
   clock: Clock,
 ): RecentQuotes {
-  const quotes = new Map<string, { quote: Quote; until: number }>();
+  const quotes = new LRUCache<string, { quote: Quote; until: number }>({ max: MOST });
   return {
     find: async (call) => {
-      const kept = call.target.kind === 'http' ? quotes.get(keyOf(call)) : undefined;
+      const kept = call.target.kind === 'http' ? quotes.peek(keyOf(call)) : undefined;
       if (!kept || kept.until <= clock.nowMs()) return null;
       // A claim may be made by another process. A buyer who asks again after it has paid wants another answer.
       return (await store.findClaim({ network, paymentHash: kept.quote.invoice.paymentHash })) ? null : kept.quote;
     },
     keep: (call, quote) => {
-      if (call.target.kind === 'http') setNewest(quotes, keyOf(call), { quote, until: clock.nowMs() + REUSE_MS }, MOST);
+      if (call.target.kind === 'http') quotes.set(keyOf(call), { quote, until: clock.nowMs() + REUSE_MS });
     },
   };
 }

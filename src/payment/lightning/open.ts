@@ -2,8 +2,9 @@ import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../../catalogue/paths.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { OpenWindows } from '../../lib/limits/count.ts';
 import { createClientTurns } from '../../lib/limits/shares.ts';
-import type { OpenWindows } from '../../lib/limits/windows.ts';
+import { shareRun } from '../../lib/tasks.ts';
 import type { LightningStore } from '../../store/ports/lightning.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
 import { createRateSource, type RateSource, type WatchedRates } from '../../upstream/rates/bitcoin.ts';
@@ -73,17 +74,11 @@ export function createLightning(options: LightningOptions) {
     offer,
   };
   let timer: NodeJS.Timeout | null = null;
-  let pruning: Promise<void> | null = null;
-
-  function prune(): Promise<void> {
-    pruning ??= (runsMaintenance() ? store.prune(clock.nowMs()) : Promise.resolve())
+  const prune = shareRun(() =>
+    (runsMaintenance() ? store.prune(clock.nowMs()) : Promise.resolve())
       .then(async () => quota.set({ all: await store.bodyBytes(), offered: await store.offeredBytes() }))
-      .catch((err) => log.warn({ err }, 'old invoices were not pruned'))
-      .finally(() => {
-        pruning = null;
-      });
-    return pruning;
-  }
+      .catch((err) => log.warn({ err }, 'old invoices were not pruned')),
+  );
 
   return {
     rail,
@@ -103,7 +98,7 @@ export function createLightning(options: LightningOptions) {
     stop: async (): Promise<void> => {
       if (timer) clearInterval(timer);
       await issuer?.stop();
-      await pruning;
+      await prune.idle();
     },
   };
 }

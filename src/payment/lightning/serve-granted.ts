@@ -1,7 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import { setNewest } from '../../lib/memory.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/lightning.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
 import type { LightningCall } from './offers.ts';
@@ -121,16 +121,16 @@ interface FailedRuns {
 
 /** Limits the runs that one payment can cause, in this process's memory: a restart forgets them. */
 export function createFailedRuns(clock: Clock, maxClaims = MAX_CLAIMS): FailedRuns {
-  const waits = new Map<string, { waitMs: number; untilMs: number }>();
+  const waits = new LRUCache<string, { waitMs: number; untilMs: number }>({ max: maxClaims });
   return {
     check(key) {
-      const leftMs = (waits.get(nameOf(key))?.untilMs ?? 0) - clock.nowMs();
+      const leftMs = (waits.peek(nameOf(key))?.untilMs ?? 0) - clock.nowMs();
       if (leftMs > 0) throw mustWait(Math.ceil(leftMs / 1000));
     },
     failed(key) {
       const name = nameOf(key);
-      const waitMs = Math.min(LONGEST_MS, 2 * (waits.get(name)?.waitMs ?? FIRST_MS / 2));
-      setNewest(waits, name, { waitMs, untilMs: clock.nowMs() + waitMs }, maxClaims);
+      const waitMs = Math.min(LONGEST_MS, 2 * (waits.peek(name)?.waitMs ?? FIRST_MS / 2));
+      waits.set(name, { waitMs, untilMs: clock.nowMs() + waitMs });
     },
     succeeded(key) {
       waits.delete(nameOf(key));

@@ -7,9 +7,15 @@ import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import type { Intent, Operation, OperationOutcome, Outcome, Relayer, Settler } from '../settler.ts';
 import type { ChainCheck, TokenWatch } from '../usdc/checks.ts';
 import { bannedPayers, isBanned } from '../usdc/payer-reads.ts';
-import { createFees, createGasBudget, createGasWatch, type MinedCost, type RailCost } from './gas.ts';
+import {
+  createFees,
+  createGasBudget,
+  createGasWatch,
+  type MinedCost,
+  type RailCost,
+  type RelayerMetrics,
+} from './gas.ts';
 import { hasStopped, step } from './machine.ts';
-import type { RelayerMetrics } from './metrics.ts';
 import { createEffects, type Effects, type EffectsOptions } from './requests.ts';
 import { createState, type Effect, type Event, type Moment, type State, type StateOptions } from './state.ts';
 import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } from './transactions.ts';

@@ -1,7 +1,7 @@
 import type { RpcOutcome } from '../../chain/rpc/wire.ts';
 import type { Found, OperationDone, OperationFailed, OperationOutcome, Outcome } from '../settler.ts';
 import type { ChainCheck } from '../usdc/checks.ts';
-import type { Bans } from '../usdc/payer-reads.ts';
+import { type Bans, createBans } from '../usdc/payer-reads.ts';
 import { createGasModel, type GasModel, type MinedCost, type Prices, type RailCost } from './gas.ts';
 import {
   createFlights,
@@ -102,7 +102,7 @@ export function createState({ usdc, gatherMs, pollMs, wallet, blockSharePercent 
     settings: { usdc, gatherMs, pollMs },
     open: new Set(),
     queue: [],
-    bans: new Map(),
+    bans: createBans(),
     nonces,
     gas,
     openCalls: 0,

@@ -7,6 +7,7 @@ import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { createFairMinute } from '../../lib/limits/shares.ts';
 import type { Log } from '../../lib/log.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
+import { shareRun } from '../../lib/tasks.ts';
 import type { PaymentKey } from '../../store/ports/payments.ts';
 import type { Ledger } from '../ledger.ts';
 import type { Asker, PayerReading, Sale, SignedScheme } from '../rail.ts';
@@ -316,7 +317,6 @@ export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: Tok
   const settling = ranked(chain, 'settle');
   let isShut = false;
   let triedMs = Number.NEGATIVE_INFINITY;
-  let trying: Promise<void> | null = null;
 
   async function tryOut(): Promise<void> {
     const transfer = { from: sender(), to: usdc, data: zeroTransferCalldata(hexToBytes(payTo)) };
@@ -345,11 +345,9 @@ export function createTokenWatch({ chain, usdc, payTo, sender, clock, log }: Tok
     isShut = shut;
   }
 
+  const tryShared = shareRun(tryOut);
   async function check(): Promise<boolean> {
-    trying ??= tryOut().finally(() => {
-      trying = null;
-    });
-    await trying;
+    await tryShared();
     return !isShut;
   }
 

@@ -1,6 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { RailsConfig, RemoteFacilitatorConfig } from '../../config/payment.ts';
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { hexToBytes } from '../../lib/hex.ts';
@@ -71,7 +70,7 @@ export function exactRequirement(units: bigint, { network, usdc, payTo }: PayTo)
 const LONE_PAYMENT_GAS = 112_519n;
 
 /** Whether a route of this price is sold for a lone transfer. */
-function isSoldAt(price: bigint, { exactFrom }: RailsConfig): boolean {
+function isSoldAt(price: bigint, { exactFrom }: Config['rails']): boolean {
   return exactFrom !== null && price >= exactFrom;
 }
 
@@ -168,7 +167,7 @@ const NEVER = new AbortController().signal;
 
 /** Nothing is sold while the token refuses transfers to the seller. */
 function openFacilitated(
-  remote: RemoteFacilitatorConfig,
+  remote: NonNullable<Config['rails']['remote']>,
   needs: FacilitatedNeeds,
   { noteBroadcast }: SettlerContext,
 ): Settler {
@@ -207,7 +206,7 @@ interface FacilitatorOptions {
 
 /** Throws when the key for seller proofs is not the seller's: the facilitator would then settle no payment. */
 function openFacilitator(
-  { mode, url, token, sellerKey, timeoutMs }: RemoteFacilitatorConfig,
+  { mode, url, token, sellerKey, timeoutMs }: NonNullable<Config['rails']['remote']>,
   { config, outgoing, clock }: FacilitatorOptions,
 ): FacilitatorClient {
   const network = config.network.caip2;

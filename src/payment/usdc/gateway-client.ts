@@ -4,6 +4,7 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Log } from '../../lib/log.ts';
+import { shareRun } from '../../lib/tasks.ts';
 import { jsonOrNull } from '../../lib/untrusted.ts';
 import type { Payment } from '../../store/ports/payments.ts';
 import type { DueTransfer, GatewayTransferStore, TransferNote } from '../../store/ports/stores.ts';
@@ -206,8 +207,6 @@ const HASH = /^0x[0-9a-f]{64}$/i;
 
 /** Rounds never overlap. A transfer that fails after its acceptance has cost us an answer: it is logged as an error. */
 export function createGatewayBatches({ client, store, clock, log }: GatewayBatchesOptions) {
-  let working: Promise<void> | null = null;
-
   async function lookUp(transfer: DueTransfer): Promise<TransferNote> {
     const id = transactionText(transfer.transferId) ?? '';
     const again = nextCheck(transfer.checks, clock.nowMs());
@@ -233,12 +232,7 @@ export function createGatewayBatches({ client, store, clock, log }: GatewayBatch
 
   return {
     /** A call during a round waits for that one. Rejects when the store cannot be read. */
-    round: (): Promise<void> => {
-      working ??= round().finally(() => {
-        working = null;
-      });
-      return working;
-    },
+    round: shareRun(round),
   };
 }
 

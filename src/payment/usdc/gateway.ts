@@ -1,6 +1,5 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
-import type { GatewayConfig } from '../../config/gateway.ts';
 import type { Config } from '../../config.ts';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -251,7 +250,10 @@ interface OpenGatewayOptions {
 }
 
 /** For both parts of a sale: the serving process asks it before the handler runs, the settling one afterwards. */
-function openGateway({ url, token, wallet, timeoutMs }: GatewayConfig, options: OpenGatewayOptions) {
+function openGateway(
+  { url, token, wallet, timeoutMs }: NonNullable<Config['rails']['gateway']>,
+  options: OpenGatewayOptions,
+) {
   const { network, publicOrigin, upstreams, clock } = options;
   const { caip2, usdc } = network;
   const upstream = upstreams.open({ name: 'gateway', timeoutMs, ...REMOTE_BOUNDS });

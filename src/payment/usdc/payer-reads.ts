@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { readAtBlock } from '../../chain/named-block.ts';
 import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
 import { chainBusy, isChainBusy } from '../../chain/rpc/failover.ts';
@@ -5,7 +6,6 @@ import { data, quantity, type RpcCall, RpcError, type RpcOutcome, readOutcome } 
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, DAY_MS, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import { setNewest } from '../../lib/memory.ts';
 import type { PayerReading } from '../rail.ts';
 import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
@@ -168,17 +168,17 @@ const MAX_PAYERS = 10_000;
 
 /** Remembers balances. A payer whose balance is too low is not read again for some seconds. */
 export function createEmptyPayers(clock: Clock) {
-  const seen = new Map<string, { readonly balance: bigint; readonly untilMs: number }>();
+  const seen = new LRUCache<string, { readonly balance: bigint; readonly untilMs: number }>({ max: MAX_PAYERS });
 
   return {
     /** Seconds until another read, because the balance was just below `amount` (USDC base units). 0: read now. */
     secondsBelow(payer: string, amount: bigint): number {
-      const last = seen.get(payer);
+      const last = seen.peek(payer);
       if (!last || last.balance >= amount) return 0;
       return Math.max(0, Math.ceil((last.untilMs - clock.nowMs()) / 1000));
     },
     note(payer: string, balance: bigint): void {
-      setNewest(seen, payer, { balance, untilMs: clock.nowMs() + EMPTY_MS }, MAX_PAYERS);
+      seen.set(payer, { balance, untilMs: clock.nowMs() + EMPTY_MS });
     },
   };
 }
@@ -187,23 +187,25 @@ export function createEmptyPayers(clock: Clock) {
 const MAX_BANS = 10_000;
 
 /** Ends of bans by payer, in Unix milliseconds. The newest ban is last. */
-export type Bans = Map<string, number>;
+export type Bans = LRUCache<string, number>;
+
+export const createBans = (): Bans => new LRUCache({ max: MAX_BANS });
 
 export function ban(bans: Bans, payer: string, nowMs: number): void {
-  setNewest(bans, payer, nowMs + DAY_MS, MAX_BANS);
+  bans.set(payer, nowMs + DAY_MS);
 }
 
 export function isBanned(bans: Bans, payer: string, nowMs: number): boolean {
-  return (bans.get(payer) ?? 0) > nowMs;
+  return (bans.peek(payer) ?? 0) > nowMs;
 }
 
 export function bannedPayers(bans: Bans, nowMs: number): string[] {
-  return [...bans.keys()].filter((payer) => isBanned(bans, payer, nowMs));
+  return [...bans.rkeys()].filter((payer) => isBanned(bans, payer, nowMs));
 }
 
 /** Bans for settlements that move nothing or use most of their gas. In memory: a restart costs a transaction each. */
 export function createPayerBans(clock: Clock) {
-  const bans: Bans = new Map();
+  const bans: Bans = createBans();
   return {
     add: (payer: string): void => ban(bans, payer, clock.nowMs()),
     has: (payer: string): boolean => isBanned(bans, payer, clock.nowMs()),

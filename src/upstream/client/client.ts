@@ -1,9 +1,10 @@
+import { LRUCache } from 'lru-cache';
 import { Gauge, type Registry } from 'prom-client';
 import { Agent } from 'undici';
 import type { z } from 'zod';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createOutcomes, type Outcome, type Outcomes, setNewest } from '../../lib/memory.ts';
+import { createOutcomes, type Outcome, type Outcomes } from '../../lib/outcomes.ts';
 import { createSingleFlight } from '../../lib/tasks.ts';
 import type { DialOptions } from '../guard/dial.ts';
 import { followRedirects } from '../guard/follow.ts';
@@ -281,18 +282,18 @@ const MAX_ORIGINS = 1000;
 
 /** Leaves an origin alone after ten failures in a row, or for its Retry-After. Then one probe at a time passes. */
 function createBreaker(clock: Clock) {
-  const states = new Map<string, { failures: number; restUntilMs: number }>();
+  const states = new LRUCache<string, { failures: number; restUntilMs: number }>({ max: MAX_ORIGINS });
 
   function stateOf(origin: string) {
-    const state = states.get(origin) ?? { failures: 0, restUntilMs: 0 };
-    setNewest(states, origin, state, MAX_ORIGINS);
+    const state = states.peek(origin) ?? { failures: 0, restUntilMs: 0 };
+    states.set(origin, state);
     return state;
   }
 
   return {
     /** Whether the origin may be asked now. The first `true` after a pause is a probe: others wait for its end. */
     allows(origin: string): boolean {
-      const state = states.get(origin);
+      const state = states.peek(origin);
       if (!state || state.restUntilMs === 0) return true;
       const now = clock.nowMs();
       if (now < state.restUntilMs) return false;

@@ -1,6 +1,6 @@
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { createMinuteWindows } from '../../lib/limits/windows.ts';
+import { createMinuteWindows } from '../../lib/limits/count.ts';
 import { orAborted } from '../../lib/tasks.ts';
 
 /** Thrown when the queue is full, or when a task has waited for `waitMs`. The task was not started. */

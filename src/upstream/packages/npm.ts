@@ -1,7 +1,7 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { NotFound, UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
-import { setNewest } from '../../lib/memory.ts';
 import type { Dated, Retrieved, Upstream } from '../client/client.ts';
 import { AnswerTooLarge } from './npm-registry.ts';
 import { npmLicence, type ProjectUrl, projectUrls, repositoryPage } from './project.ts';
@@ -67,7 +67,7 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
   }
 
   // Packuments only grow, so one that was too large is not asked for again.
-  const tooLarge = new Map<string, true>();
+  const tooLarge = new LRUCache<string, true>({ max: MAX_REMEMBERED });
 
   return {
     async latest(name, signal) {
@@ -77,7 +77,7 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
         return got && fromPackument(registry, name, got);
       } catch (error) {
         if (!(error instanceof UpstreamFailed && error.cause instanceof AnswerTooLarge)) throw error;
-        setNewest(tooLarge, name, true, MAX_REMEMBERED);
+        tooLarge.set(name, true);
         return readManifest(name, signal);
       }
     },

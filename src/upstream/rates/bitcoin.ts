@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { MarketsConfig } from '../../config/sources.ts';
+import type { Config } from '../../config.ts';
 import { AppError, Unavailable, UpstreamFailed } from '../../errors.ts';
 import { type Clock, secondsOf } from '../../lib/clock.ts';
 import { createSingleFlight } from '../../lib/tasks.ts';
@@ -26,7 +26,7 @@ interface BtcUsd {
 
 interface RateSourceDeps {
   readonly upstreams: Upstreams;
-  readonly urls: MarketsConfig['exchanges'];
+  readonly urls: Config['markets']['exchanges'];
   readonly clock: Clock;
 }
 
@@ -165,7 +165,7 @@ const readBitstamp: ReadTicker = async (upstream, baseUrl) => {
   return { rate: plausible(upstream, data.last), retrievedAtMs };
 };
 
-const EXCHANGES: readonly { name: string; key: keyof MarketsConfig['exchanges']; read: ReadTicker }[] = [
+const EXCHANGES: readonly { name: string; key: keyof Config['markets']['exchanges']; read: ReadTicker }[] = [
   { name: 'Coinbase', key: 'coinbase', read: readCoinbase },
   { name: 'Kraken', key: 'kraken', read: readKraken },
   { name: 'Bitstamp', key: 'bitstamp', read: readBitstamp },

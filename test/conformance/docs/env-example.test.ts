@@ -25,11 +25,14 @@ test('a service that has what a seller sets, and what NETWORK=custom needs besid
   const port = await ownPort();
   const folder = mkdtempSync(join(tmpdir(), 'percall-'));
   const sellers = {
+    NODE_ENV: 'development',
     NETWORK: 'custom',
     RPC_URLS: network.rpcUrl,
     PUBLIC_ORIGIN: `http://127.0.0.1:${port}`,
     SELLER_ADDRESS: network.seller,
     RELAYER_PRIVATE_KEY: network.relayer.privateKey,
+    PRICES: 'chain/wallet=0.004',
+    ROUTES_OFF: 'web/check',
     CHANNELS: 'on',
     CHANNELS_AUTHORIZER_KEY: `0x${'2'.repeat(64)}`,
     LIGHTNING_RECEIVER: 'none',

@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
-import type { FacilitatorConfig } from '../../../src/config/service.ts';
+import type { Config } from '../../../src/config.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { captureLog } from '../../http/harness.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 
 /** The default limits. */
-export const LIMITS: FacilitatorConfig = { perMinute: 60, dailyCap: 20_000, maxTimeoutSeconds: 3600 };
+export const LIMITS: Config['facilitator'] = { perMinute: 60, dailyCap: 20_000, maxTimeoutSeconds: 3600 };
 
 /** A clock that stands still until a test moves it. */
 export function createClockAt(startMs: number) {
@@ -21,7 +21,7 @@ interface Options {
   readonly startMs: number;
   /** A ledger's file to open again. By default a new one, which `close` removes. */
   readonly file?: string;
-  readonly limits?: Partial<FacilitatorConfig>;
+  readonly limits?: Partial<Config['facilitator']>;
   readonly ownPayTo?: string;
 }
 

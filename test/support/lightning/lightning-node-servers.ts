@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import secp256k1 from 'secp256k1';
 import { type InvoiceTerms, invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
-import type { ReceiverConfig } from '../../../src/config/lightning.ts';
+import type { Config } from '../../../src/config.ts';
 import type { Clock } from '../../../src/lib/clock.ts';
 import { type Received, type Recorded, type Replay, startReplay } from '../upstream/replay.ts';
 
@@ -28,7 +28,7 @@ export interface NodeServer {
   readonly received: Replay['received'];
   readonly answers: Replay['answers'];
   readonly setFault: Replay['setFault'];
-  readonly config: Exclude<ReceiverConfig, { kind: 'nwc' }>;
+  readonly config: Exclude<NonNullable<Config['lightning']['receiver']>, { kind: 'nwc' }>;
   /** The members in which the next invoices differ from the order. */
   twist: Partial<InvoiceTerms>;
   /** The key that it reports. */

@@ -1,4 +1,4 @@
-import type { LightningConfig, ReceiverConfig } from '../../../src/config/lightning.ts';
+import type { Config } from '../../../src/config.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { type Binding, bindHttp } from '../../../src/payment/lightning/binding.ts';
@@ -16,13 +16,13 @@ export interface ReceiverBench {
 
 /** Opens a configured receiver over real HTTP. */
 export function openReceiver(
-  config: ReceiverConfig,
+  config: NonNullable<Config['lightning']['receiver']>,
   { clock = systemClock, timeoutMs = 60_000 }: { clock?: Clock; timeoutMs?: number } = {},
 ): ReceiverBench {
   const logged: string[] = [];
   const log = createLogger('debug', { write: (line) => void logged.push(line) });
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test', log });
-  const lightning: LightningConfig = {
+  const lightning: Config['lightning'] = {
     network: 'mainnet',
     receiver: config,
     nodeKey: null,

@@ -3,7 +3,7 @@ import fastify from 'fastify';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint, type EndpointSpec } from '../../../src/catalogue/endpoint.ts';
-import type { RailsConfig } from '../../../src/config/payment.ts';
+import type { Config } from '../../../src/config.ts';
 import { AppError, BadParameter } from '../../../src/errors.ts';
 import { createPricedTool } from '../../../src/mcp/tools.ts';
 import type { Call, Sold } from '../../../src/payment/call.ts';
@@ -51,7 +51,7 @@ export const UNREADABLE = {
   lightning: { x402Version: 2, accepted: IN_BITCOIN },
 };
 /** Channels beside the plain rail. */
-export const CHANNELS: RailsConfig = {
+export const CHANNELS: Config['rails'] = {
   ...PLAIN_RAILS,
   channels: { authorizerKey: `0x${'11'.repeat(32)}`, withdrawDelaySeconds: 604_800, minDeposit: 1_000_000n } as never,
 };
@@ -60,7 +60,7 @@ type Spec = EndpointSpec<z.ZodObject<{ a: z.ZodString; b: z.ZodString }>, z.ZodO
 
 interface Choices {
   readonly endpoint?: Partial<Spec>;
-  readonly rails?: RailsConfig;
+  readonly rails?: Config['rails'];
   readonly isPlayMoney?: boolean;
 }
 

@@ -154,6 +154,8 @@ interface SettlingOptions {
   leader?: { readonly settling: Pick<Leader, 'carry'> };
   waitMs?: number;
   storeBytes?: number;
+  /** How many instances share the reply store. This one learns it by joining the others. */
+  instances?: number;
   /** Whether other ledgers sell to the same recipient. */
   ownOnly?: boolean;
   rails?: readonly Rail[];
@@ -166,8 +168,10 @@ interface SettlingOptions {
 export function openSettling(options: SettlingOptions = {}) {
   const { leads = 'always', bootId = 'this', beside = newLedger(), waitMs = WAIT_MS } = options;
   const { rails = ['usdc-exact', 'usdc-gateway'], ownOnly = false, living = () => [], takeOverAfterMs = 0 } = options;
+  const { storeBytes = 1e9, instances = 1 } = options;
   const { store, clock } = beside;
-  const { link, join, leader } = linkTo(options.leader);
+  const { link, join, hasJoined, leader } = linkTo(options.leader);
+  const sharedBy = () => (hasJoined() ? instances : 1);
   const [said, warned, errors]: [object[], object[], object[]] = [[], [], []];
   /** The numbers of the leases under which rows were failed. */
   const fences: (number | undefined)[] = [];
@@ -176,7 +180,7 @@ export function openSettling(options: SettlingOptions = {}) {
   const left: [string, string | null][] = [];
 
   const ledgerOf = perName((of: string) => {
-    const limits = { storeBytes: options.storeBytes ?? 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+    const limits = { storeBytes, sharedBy, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
     return createLedger({ store, clock, bootId: of, ...limits });
   });
   const ledger = ledgerOf(bootId);
@@ -353,6 +357,7 @@ function linkTo(other: SettlingOptions['leader']) {
     join: async (leader: Leader) => {
       joined = leader;
     },
+    hasJoined: () => joined !== null,
     /** What this process does while it holds the lease, once it has started. */
     leader: (): Leader => {
       if (!joined) throw new Error('the process has not joined the others');

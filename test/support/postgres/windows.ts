@@ -1,4 +1,4 @@
-import type { OpenWindows } from '../../../src/lib/limits/windows.ts';
+import type { OpenWindows } from '../../../src/lib/limits/count.ts';
 import { createRetry, createRun, openPools } from '../../../src/store/db/connections.ts';
 import { openPostgresWindows } from '../../../src/store/minute-windows.ts';
 import { POSTGRES_LIMITS } from '../ledger/ledger-adapters.ts';

@@ -1,8 +1,8 @@
-import type { RailsConfig } from '../../../src/config/payment.ts';
+import type { Config } from '../../../src/config.ts';
 import type { Terms } from '../../../src/wiring/surfaces.ts';
 
 /** The plain rail alone, settled by our relayer. */
-export const PLAIN_RAILS: RailsConfig = { remote: null, gateway: null, channels: null, exactFrom: 0n };
+export const PLAIN_RAILS: Config['rails'] = { remote: null, gateway: null, channels: null, exactFrom: 0n };
 
 /** Terms with both ways to pay in USDC, so that a 402 has all its parts. */
 export const TERMS: Terms = {
@@ -15,6 +15,6 @@ export const TERMS: Terms = {
 };
 
 /** The Gateway beside it. */
-export function withGateway(wallet: `0x${string}`): RailsConfig {
+export function withGateway(wallet: `0x${string}`): Config['rails'] {
   return { ...PLAIN_RAILS, gateway: { url: 'http://127.0.0.1:1', wallet, token: null, timeoutMs: 1000 } };
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { strToU8, zipSync } from 'fflate';
-import type { NamesConfig } from '../../../src/config/sources.ts';
+import type { Config } from '../../../src/config.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
 import { createNamesSources } from '../../../src/wiring/sources.ts';
 import { PATIENT_MS, type SourceOptions } from './patience.ts';
@@ -74,7 +74,7 @@ export async function startNames({ timeoutMs = PATIENT_MS, fault = null }: Sourc
   const start = async () => startReplay({ '*': answer }, { port: await portFor(fault) });
   const [first, second] = [await start(), await start()];
   const origin = first.url;
-  const urls: NamesConfig = {
+  const urls: Config['names'] = {
     dns: `${origin}/cloudflare`,
     dnsFallback: `${second.url}/google`,
     rdapBootstrap: `${second.url}/iana/dns.json`,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
-import type { PackagesConfig } from '../../../src/config/sources.ts';
+import type { Config } from '../../../src/config.ts';
 import type { PackageSources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
@@ -12,7 +12,7 @@ import { PATIENT_MS } from './patience.ts';
 import { type Replay, startReplay } from './replay.ts';
 
 /** All seven upstreams at one place. */
-export function packagesAt(url: string): PackagesConfig {
+export function packagesAt(url: string): Config['packages'] {
   return {
     npmUrl: url,
     npmDownloadsUrl: url,
@@ -40,7 +40,7 @@ export function usePackages({ timeoutMs = PATIENT_MS } = {}) {
   let server: Replay;
   let upstreams: Upstreams;
   let sources: PackageSources;
-  const open = (config: Partial<PackagesConfig> = {}, ms = timeoutMs) =>
+  const open = (config: Partial<Config['packages']> = {}, ms = timeoutMs) =>
     createPackageSources(upstreams, { ...packagesAt(server.url), ...config }, ms);
   beforeEach(async () => {
     server = await startReplay();

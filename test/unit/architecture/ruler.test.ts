@@ -4,8 +4,8 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 324,
-  lines: 60_582,
+  files: 321,
+  lines: 60_575,
   [LONGEST]: 600,
   'files whose only importer is in their folder, in a thousand': 111,
   'of these below 40 lines': 0,
@@ -14,7 +14,7 @@ const SOURCE_CEILINGS = {
   'functions with more than 60 lines of their own': 0,
   'option bags': 179,
   'option bags of more than 10 members': 3,
-  'type names used twice in a room': 20,
+  'type names used twice in a room': 19,
   'statements of SQL for the ledger': 154,
 };
 /** The same for what does not ship. */

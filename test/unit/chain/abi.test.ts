@@ -1,6 +1,6 @@
 import { encodeAbiParameters, toEventSelector, toFunctionSelector } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { decodeText, decodeUint, SELECTORS, TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
+import { decodeText, decodeUint, SELECTORS, TRANSFER_TOPIC } from '../../../src/chain/contracts.ts';
 
 test.each(Object.entries(SELECTORS))('the selector of %s is that of its signature', (signature, selector) => {
   expect(toFunctionSelector(`function ${signature}`)).toBe(selector);

@@ -1,6 +1,6 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { SELECTORS } from '../../../src/chain/abi.ts';
+import { SELECTORS } from '../../../src/chain/contracts.ts';
 import { balanceCall, readBalance, readTokens, readTokenWithSupply, tokenCalls } from '../../../src/chain/erc20.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';

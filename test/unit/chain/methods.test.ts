@@ -1,6 +1,6 @@
 import { toFunctionSelector } from 'viem';
 import { expect, test } from 'vitest';
-import { methodOf } from '../../../src/chain/abi.ts';
+import { methodOf } from '../../../src/chain/contracts.ts';
 
 // Selectors as explorers and the projects' own documents print them, and not computed from our signatures.
 test.each([

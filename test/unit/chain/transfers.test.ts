@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
+import { TRANSFER_TOPIC } from '../../../src/chain/contracts.ts';
 import { ARC_SYSTEM_ADDRESS, decodeTransfers } from '../../../src/chain/erc20.ts';
 import type { Log } from '../../../src/chain/transaction.ts';
 

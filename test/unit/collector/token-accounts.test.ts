@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
 import type { BlockLog } from '../../../src/chain/block.ts';
+import { TRANSFER_TOPIC } from '../../../src/chain/contracts.ts';
 import { createTokenAccountScanner } from '../../../src/collector/tokens.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 

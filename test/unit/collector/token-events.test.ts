@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
 import type { BlockLog } from '../../../src/chain/block.ts';
+import { TRANSFER_TOPIC } from '../../../src/chain/contracts.ts';
 import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
 import type { WatchList } from '../../../src/collector/scanner.ts';
 import { createTokenEventScanner } from '../../../src/collector/tokens.ts';

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { railsProblems } from '../../../src/config/payment.ts';
+import { ENV } from '../../http/harness.ts';
+import { configProblems } from '../../support/service/config-problems.ts';
 
 const KEY = `0x${'11'.repeat(32)}`;
 const problems = (env: Record<string, string>) =>
-  railsProblems({ CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: KEY, RELAYER_PRIVATE_KEY: KEY, ...env });
+  configProblems({ ...ENV, CHANNELS: 'on', CHANNELS_AUTHORIZER_KEY: KEY, RELAYER_PRIVATE_KEY: KEY, ...env });
 const tooLate = (delay: number) =>
   `CHANNELS_CLAIM_AFTER_SECONDS must be less than half of CHANNELS_WITHDRAW_DELAY_SECONDS (${delay}): a claim must beat a withdrawal`;
 

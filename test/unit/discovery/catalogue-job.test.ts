@@ -13,7 +13,7 @@ afterEach(async () => {
 });
 
 /** A job over a catalogue whose results the test sets. Times in minutes from the start. */
-function start({ reads = true, readAtMs = null as number | null } = {}) {
+async function start({ reads = true, readAtMs = null as number | null } = {}) {
   const clock = createManualClock(START);
   const calls = { readsWell: true, readAt: [] as number[], loads: 0, changes: 0, version: 0, isStored: false };
   const catalogue = {
@@ -38,31 +38,33 @@ function start({ reads = true, readAtMs = null as number | null } = {}) {
   stopping.push(job.stop);
   job.start();
   job.start();
+  // It waits for its first moment now.
+  await new Promise((done) => setImmediate(done));
   return { clock, calls, job };
 }
 
 describe('the catalogue’s job', () => {
   test('reads soon after the first start, then hourly, and reports each change', async () => {
-    const { clock, calls } = start();
+    const { clock, calls } = await start();
     await clock.advance(3 * HOUR);
     expect(calls.readAt).toEqual([0, 60, 120]);
     expect(calls.changes).toBe(3);
   });
 
   test('counts the hour from the stored copy, so that restarts do not ask more often', async () => {
-    const { clock, calls } = start({ readAtMs: START - 40 * MINUTE });
+    const { clock, calls } = await start({ readAtMs: START - 40 * MINUTE });
     await clock.advance(HOUR);
     expect(calls.readAt).toEqual([20]);
   });
 
   test('with an older copy reads at once', async () => {
-    const { clock, calls } = start({ readAtMs: START - 5 * HOUR });
+    const { clock, calls } = await start({ readAtMs: START - 5 * HOUR });
     await clock.advance(MINUTE);
     expect(calls.readAt).toEqual([0]);
   });
 
   test('after failures tries again after 5, 10, 20, 40 and then 60 minutes, and after a good read hourly', async () => {
-    const { clock, calls } = start();
+    const { clock, calls } = await start();
     calls.readsWell = false;
     await clock.advance(200 * MINUTE);
     expect(calls.readAt).toEqual([0, 5, 15, 35, 75, 135, 195]);
@@ -73,7 +75,7 @@ describe('the catalogue’s job', () => {
   });
 
   test('in a process that does not read, loads what another process stored', async () => {
-    const { clock, calls } = start({ reads: false });
+    const { clock, calls } = await start({ reads: false });
     await new Promise((done) => setImmediate(done));
     await clock.advance(HOUR);
     expect([calls.readAt, calls.loads, calls.changes]).toEqual([[], 121, 0]);
@@ -83,7 +85,7 @@ describe('the catalogue’s job', () => {
   });
 
   test('stops at once, also when it never started', async () => {
-    const { clock, calls, job } = start();
+    const { clock, calls, job } = await start();
     await clock.advance(MINUTE);
     await job.stop();
     await clock.advance(5 * HOUR);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TRANSFER_TOPIC } from '../../../src/chain/abi.ts';
+import { TRANSFER_TOPIC } from '../../../src/chain/contracts.ts';
 import { SWAP_TOPIC } from '../../../src/chain/dex.ts';
 import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
 import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';

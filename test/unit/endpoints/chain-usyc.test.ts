@@ -1,6 +1,6 @@
 import { toFunctionSelector } from 'viem';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { SELECTORS } from '../../../src/chain/abi.ts';
+import { SELECTORS } from '../../../src/chain/contracts.ts';
 import { ORACLE_SELECTORS } from '../../../src/chain/oracle.ts';
 import { chainUsyc } from '../../../src/endpoints/chain/usyc.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { FacilitatorConfig } from '../../../src/config/service.ts';
+import type { Config } from '../../../src/config.ts';
 import { type Counts, createCounts, createLimits } from '../../../src/facilitator/limits.ts';
-import { createMinuteWindows } from '../../../src/lib/limits/windows.ts';
+import { createMinuteWindows } from '../../../src/lib/limits/count.ts';
 import { LIMITS, type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => ledger.close());
 
-function limitsOf(change: Partial<FacilitatorConfig>) {
+function limitsOf(change: Partial<Config['facilitator']>) {
   const limits = { ...LIMITS, ...change };
   const { store, clock } = ledger;
   counts = createCounts({ store, clock, dailyCap: limits.dailyCap, ownPayTo: () => null });

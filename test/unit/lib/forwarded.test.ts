@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isForwarded } from '../../../src/lib/limits/client.ts';
+import { isForwarded } from '../../../src/lib/limits/count.ts';
 
 test.each([
   { forwarded: 'for=192.0.2.1' },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createOutcomes } from '../../../src/lib/memory.ts';
+import { createOutcomes } from '../../../src/lib/outcomes.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 test('the newest success and the newest failure of each name are kept, and a name of which nothing is known has neither', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/lib/clock.ts';
-import { createMinuteWindows, openClientWindows } from '../../../src/lib/limits/windows.ts';
+import { createMinuteWindows, openClientWindows } from '../../../src/lib/limits/count.ts';
 import { countCall } from '../../../src/mcp/mount.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { clientKey } from '../../../src/lib/limits/client.ts';
+import { clientKey } from '../../../src/lib/limits/count.ts';
 import { createFailures } from '../../../src/payment/limits.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { LightningConfig } from '../../../config/lightning.ts';
+import type { Config } from '../../../config.ts';
 import type { Upstream, Upstreams } from '../../../upstream/client/client.ts';
 import { createCln } from './cln.ts';
 import { createLnd } from './lnd.ts';
@@ -16,7 +16,7 @@ const MAX_BYTES = 256 * 1024;
 const CONCURRENCY = 8;
 
 /** Null where no node is configured. Throws when the configured certificate cannot be used. */
-export function createReceiver({ receiver, timeoutMs }: LightningConfig, upstreams: Upstreams): Receiver | null {
+export function createReceiver({ receiver, timeoutMs }: Config['lightning'], upstreams: Upstreams): Receiver | null {
   if (receiver === null) return null;
   const open = (ca: string | null): Upstream =>
     upstreams.open({

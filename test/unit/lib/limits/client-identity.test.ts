@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { hasOwnAddress, identityOf } from '../../../../src/lib/limits/client.ts';
+import { hasOwnAddress, identityOf } from '../../../../src/lib/limits/count.ts';
 
 const from = (ip: string, headers: Record<string, string> = {}, ips?: string[]) => ({ ip, headers, ips });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { clientKey, keysOf, siteKey } from '../../../../src/lib/limits/client.ts';
+import { clientKey, keysOf, siteKey } from '../../../../src/lib/limits/count.ts';
 
 describe('clientKey', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { CLIENTS_PER_SITE } from '../../../../src/lib/limits/client.ts';
 import {
+  CLIENTS_PER_SITE,
   type ClientWindows,
   countClient,
   countSharedClient,
@@ -8,7 +8,7 @@ import {
   type MinuteWindows,
   openClientWindows,
   type SharedWindows,
-} from '../../../../src/lib/limits/windows.ts';
+} from '../../../../src/lib/limits/count.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 const network = (n: number) => `2001:db8:7:${n.toString(16)}::/64`;

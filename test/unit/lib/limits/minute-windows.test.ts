@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createMinuteWindows, MAX_CLIENTS } from '../../../../src/lib/limits/windows.ts';
+import { createMinuteWindows, MAX_CLIENTS } from '../../../../src/lib/limits/count.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 describe('a client’s minute', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createMinuteWindows, type Take, takeAll } from '../../../../src/lib/limits/windows.ts';
+import { createMinuteWindows, type Take, takeAll } from '../../../../src/lib/limits/count.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
 
 const clock = createManualClock(0);

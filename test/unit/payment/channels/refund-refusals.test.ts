@@ -43,6 +43,23 @@ describe('a refund is refused', () => {
     expect(begun()).toBe(0);
   });
 
+  test('with a voucher from before the last one, without a turn: strangers who know it keep no call from its own', async () => {
+    const { ask, askBack, begun, voucher, of, on } = await openRefundable();
+    await ask({}, voucher(2n * BOUGHT, { of }));
+    const slow = createPause();
+    on('read the channel', async (go, nth) => {
+      if (nth === 1) await slow.pause();
+      return go();
+    });
+    // More at once than may wait for a channel.
+    const old = Array.from({ length: 40 }, () => askBack(BOUGHT, { client: '10.6.6.6' }));
+    await slow.reached;
+    expect(await ask({ tag: 'b' }, voucher(3n * BOUGHT, { of }))).toBe('answer 2');
+    slow.go();
+    for (const one of old) expect(await one).toMatch(/^402 cumulative_amount_mismatch, charges: /);
+    expect(begun()).toBe(0);
+  });
+
   test('within ten minutes of the last one, also where the payer asks another process', async () => {
     const { askBack, begun, bed, of, clock, another, refund } = await openRefundable();
     expect(await askBack()).toBe('refunded');

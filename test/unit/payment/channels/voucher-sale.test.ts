@@ -191,6 +191,24 @@ describe('a stale voucher', () => {
     });
   });
 
+  test('hears in that refusal, too, that it is below what a claim has recorded since', async () => {
+    const { ask, sell, voucher, see, on, clock } = await openChannelSale();
+    await ask({}, voucher(PRICE));
+    await expect(sell({ tag: 'b' }, voucher(PRICE))).rejects.toMatchObject({ settlement: null });
+    await clock.advance(500);
+    // The claim is read between the first read of the channel and the turn: before that, no turn is taken.
+    on('read the channel', async (go, nth) => {
+      const row = await go();
+      if (nth === 1) await see({ totalClaimed: PRICE });
+      return row;
+    });
+    await expect(sell({ tag: 'b' }, voucher(PRICE))).rejects.toMatchObject({
+      reason: 'invalid_batch_settlement_evm_cumulative_below_claimed',
+      settlement: { success: true, extra: { chargedAmount: '500' } },
+      correction: { extra: { channelState: { chargedCumulativeAmount: '500' } } },
+    });
+  });
+
   test('that was presented often at once, that is another one, or that has bought nothing gets no such receipt', async () => {
     const { ask, sell, voucher, clock } = await openChannelSale();
     for (const call of [1n, 2n, 3n]) await ask({}, voucher(call * PRICE));
@@ -210,6 +228,17 @@ describe('a stale voucher', () => {
       await clock.advance(500);
       expect(await present(max)).toBe(hasReceipt);
     }
+  });
+
+  test('that another client had presented gets its first correction, without a receipt: its client tries again', async () => {
+    const { ask, sell, voucher, clock } = await openChannelSale();
+    await ask({}, voucher(PRICE));
+    // Claims publish vouchers, and a correction repeats the last one.
+    expect(await ask({ tag: 'b', client: '10.6.6.6' }, voucher(PRICE))).toBe(STALE(500n));
+    await clock.advance(500);
+    await expect(sell({ tag: 'b' }, voucher(PRICE))).rejects.toMatchObject({ settlement: null });
+    await clock.advance(500);
+    await expect(sell({ tag: 'b' }, voucher(PRICE))).rejects.toMatchObject({ settlement: { success: true } });
   });
 
   test('whose sale the ledger does not show as settled gets no receipt', async () => {

@@ -40,6 +40,11 @@ describe('parameters', () => {
     });
   });
 
+  test.each(FAULTS)('with a fault: a route over Lightning says %s in its 400', async (_, params, fault) => {
+    const { detail } = await (await openCheckouts()).call(LIGHTNING_ROUTE, { params });
+    expect(detail).toBe(fault.replaceAll(' is missing', ': missing'));
+  });
+
   test('of a request that has none are judged once, not for each 402', async () => {
     let judged = 0;
     const checkParams = () => {

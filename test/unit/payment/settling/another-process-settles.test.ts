@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { NONCE_USED } from '../../../../src/payment/settler.ts';
+import { storedIntent } from '../../../support/ledger/ledger-rows.ts';
 import { openSettling, WAIT_MS } from '../../../support/payment/settling-world.ts';
 
 /** A process that settles, and one that sells over the same ledger and asks it. */
@@ -124,6 +125,22 @@ describe('a process that does not settle', () => {
     expect(ledger.hasRoom()).toBe(true);
     await settling.start(() => {});
     expect(ledger.hasRoom()).toBe(false);
+  });
+
+  test('counts them once it has joined the others, because what is left is divided among all', async () => {
+    const { seller: before } = openBoth();
+    await before.settle(await before.stored('a'));
+    const { settling, reserved, ledger } = openSettling({
+      leads: 'in turn',
+      beside: before,
+      storeBytes: 15,
+      instances: 2,
+    });
+    await settling.start(() => {});
+    // Five bytes are kept. Of the other ten this instance may fill five.
+    const [fits, tooMuch] = [await reserved('b'), await reserved('c')];
+    expect(await ledger.storeIntent(fits.id, storedIntent('12345'))).toBe(true);
+    expect(await ledger.storeIntent(tooMuch.id, storedIntent('1'))).toBe(false);
   });
 
   test('starts also while they cannot be counted, and says so', async () => {

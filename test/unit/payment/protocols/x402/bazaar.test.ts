@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { catalogue } from '../../../../../src/catalogue/catalogue.ts';
 import { describeParams } from '../../../../../src/catalogue/params.ts';
 import { entriesOn, listedPath, pathOn } from '../../../../../src/catalogue/paths.ts';
-import type { RailsConfig } from '../../../../../src/config/payment.ts';
+import type { Config } from '../../../../../src/config.ts';
 import { describeChallenge } from '../../../../../src/discovery/description.ts';
 import { bazaarExtension } from '../../../../../src/payment/protocols/x402/bazaar.ts';
 import { quotedChallenge } from '../../../../../src/payment/protocols/x402/http.ts';
@@ -15,12 +15,12 @@ const paid = entriesOn(catalogue, 'paid');
 const sold = entriesOn(catalogue, 'lightning');
 const decode = (header: string) => JSON.parse(Buffer.from(header, 'base64').toString('utf8'));
 /** Every way to pay in USDC at once. */
-const ALL_RAILS: RailsConfig = {
+const ALL_RAILS: Config['rails'] = {
   ...TERMS.rails,
   channels: { authorizerKey: `0x${'11'.repeat(32)}`, withdrawDelaySeconds: 604_800, minDeposit: 1_000_000n } as never,
 };
 /** The length of each USDC route's header, for its listed path and for the query of its example. */
-const lengths = (rails: RailsConfig) =>
+const lengths = (rails: Config['rails']) =>
   paid.flatMap((endpoint) => {
     const challenge = challengeOf(createOffer(endpoint, { ...TERMS, rails }));
     const path = pathOn(endpoint, 'paid');

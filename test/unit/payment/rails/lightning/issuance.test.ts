@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { TooMany } from '../../../../../src/errors.ts';
-import { createMinuteWindows, type MinuteWindows } from '../../../../../src/lib/limits/windows.ts';
+import { createMinuteWindows, type MinuteWindows } from '../../../../../src/lib/limits/count.ts';
 import { createIssuance, type Issuance } from '../../../../../src/payment/lightning/issuance.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { ChannelsConfig } from '../../../../../src/config/channels.ts';
 import type { Config } from '../../../../../src/config.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { channelRequirement, channelsInfo } from '../../../../../src/payment/channels/rail.ts';
@@ -7,7 +6,7 @@ import { SETTLEMENT } from '../../../../../src/payment/channels/scheme.ts';
 import { newKey, plainRequirement } from '../../../../support/usdc/payments.ts';
 
 const { privateKey, address } = newKey();
-const channels: ChannelsConfig = {
+const channels: NonNullable<Config['rails']['channels']> = {
   authorizerKey: bytesToHex(privateKey),
   withdrawDelaySeconds: 86_400,
   minDeposit: 50_000n,
@@ -29,7 +28,7 @@ const wanted = {
   },
 };
 type Rails = Parameters<typeof channelsInfo.isOn>[0];
-const railsOf = (given: ChannelsConfig | null) => ({ channels: given }) as Rails;
+const railsOf = (given: Config['rails']['channels']) => ({ channels: given }) as Rails;
 
 test('the entry of payment channels names the authorizer, the delay and the least deposit, and keeps price and recipient', () => {
   expect(channelRequirement(channels)(plain)).toEqual(wanted);

@@ -3,7 +3,7 @@ import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { refundCalldata } from '../../../../../src/payment/channels/calldata.ts';
 import { openChannelsSettler } from '../../../../../src/payment/channels/settler.ts';
-import type { RelayerMetrics } from '../../../../../src/payment/relayer/metrics.ts';
+import type { RelayerMetrics } from '../../../../../src/payment/relayer/gas.ts';
 import type { RailProbe, Relayer } from '../../../../../src/payment/settler.ts';
 import type { Payment } from '../../../../../src/store/ports/payments.ts';
 import { openChannelLedger, type UnitChannel } from '../../../../support/channels/channel-ledger.ts';

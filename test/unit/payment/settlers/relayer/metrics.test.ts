@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { createRelayerMetrics } from '../../../../../src/payment/relayer/metrics.ts';
+import { createRelayerMetrics } from '../../../../../src/payment/relayer/gas.ts';
 
 const GWEI = 10n ** 9n;
 

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { loadConfig } from '../../../../../src/config.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import { createRelayerMetrics } from '../../../../../src/payment/relayer/metrics.ts';
+import { createRelayerMetrics } from '../../../../../src/payment/relayer/gas.ts';
 import { openRelayer } from '../../../../../src/payment/relayer/relayer.ts';
 import { createWallet } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck, createTokenWatch } from '../../../../../src/payment/usdc/checks.ts';

@@ -1,17 +1,6 @@
 import type { Clock } from './clock.ts';
 
-// What a process remembers without growing: maps that drop their oldest key, and one outcome a name.
-
-/** Sets a key as the newest. Beyond `most` keys the oldest goes, so that third parties cannot let the map grow. */
-export function setNewest<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= most) return;
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
-  }
-}
+// How named things last went: one success and one failure a name.
 
 /** The newest success and the newest failure of one named thing, in Unix milliseconds. */
 export interface Outcome {
