@@ -149,10 +149,18 @@ function sayOffer(offer: Offer, asked: Asked, { say }: Limits): void {
   if (terms) say(`channel: ${terms}`);
 }
 
+const SHOWN = 'the price that was shown for it';
+
+/** What the list says now, and at the most what was shown before. A tool has no other list than that. */
 async function listingOf({ call, limits, shop }: Buying, { asset }: Offer): Promise<Listing | null> {
-  if (call.kind === 'tool') return null;
   const { discovery } = shop.settings;
-  return findListing(call, { discovery, asset: asset === 'BTC' ? null : asset, say: limits.say });
+  const inUsdc = asset === 'BTC' ? null : asset;
+  const listing = call.kind === 'tool' ? null : await findListing(call, { discovery, asset: inUsdc, say: limits.say });
+  const { shown } = limits;
+  const units = listing?.price.units ?? null;
+  if (shown === null || (units !== null && units <= shown)) return listing;
+  const { payTo = null, networks = null } = listing ?? {};
+  return { price: { units: shown, msat: listing?.price.msat ?? null }, list: SHOWN, payTo, networks };
 }
 
 const UNLISTED = 'no price could be read from the listing; the ceiling alone holds';

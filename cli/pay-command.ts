@@ -78,6 +78,7 @@ function limitsOf(order: Order, say: (line: string) => void): Limits {
     rail,
     protocol,
     via: channel ? 'channel' : gateway ? 'gateway' : null,
+    shown: null,
     maxDeposit: channel?.maxDeposit ?? 0n,
     confirm: null,
     say,

@@ -83,6 +83,8 @@ export interface Limits {
   readonly protocol: Protocol | null;
   /** `channel` and `gateway` are used where they are asked for; a gateway also where it is the only way in USDC. */
   readonly via: 'channel' | 'gateway' | null;
+  /** What this call was shown to cost, in USD base units: more is not paid. Null: the list at its time holds alone. */
+  readonly shown: bigint | null;
   /** The most that this call deposits into a channel, in base units. A deposit is no spending: its calls are. */
   readonly maxDeposit: bigint;
   /** Asked before anything is counted or signed. False refuses the payment as `declined`. Null: nobody is asked. */

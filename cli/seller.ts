@@ -102,8 +102,7 @@ function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
       const client = new Client({ name: 'percall', version: '1' });
       const header = payment['PAYMENT-SIGNATURE'];
       const _meta = header === undefined ? undefined : { [PAYMENT]: decodePaymentSignatureHeader(header) };
-      const requestInit = { redirect: 'error' } as const;
-      const transport = new StreamableHTTPClientTransport(new URL(server), { requestInit });
+      const transport = new StreamableHTTPClientTransport(new URL(server), boundTo(MAX_BYTES));
       try {
         // The SDK's own types contradict each other under exactOptionalPropertyTypes.
         await client.connect(transport as never, { timeout: ANSWER_WITHIN_MS });
@@ -116,11 +115,41 @@ function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
   };
 }
 
+/** Lets a tool server send so many bytes an answer, and lead nowhere else. The SDK alone would read any number. */
+export function boundTo(maxBytes: number) {
+  const bounded = async (url: string | URL, init?: RequestInit): Promise<Response> => {
+    const answer = await fetch(url, { ...init, redirect: 'error' });
+    let bytes = 0;
+    const counting = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, out) {
+        bytes += chunk.byteLength;
+        if (bytes > maxBytes) out.error(new Error('the answer is too long'));
+        else out.enqueue(chunk);
+      },
+    });
+    const { status, headers } = answer;
+    return new Response(answer.body?.pipeThrough(counting) ?? null, { status, headers });
+  };
+  return { fetch: bounded };
+}
+
+/** The longest text of a failed tool that counts as its reason. */
+const MAX_SAID = 2000;
+
+/** What a result says as an object. Servers without structured content have it as JSON in the first text, or a text. */
+function saidIn({ structuredContent, content }: Record<string, unknown>): Record<string, unknown> {
+  if (isObject(structuredContent)) return structuredContent;
+  const [first] = Array.isArray(content) ? content : [];
+  if (!isObject(first) || typeof first.text !== 'string') return {};
+  const read = jsonOrUndefined(first.text);
+  return isObject(read) ? read : { detail: first.text.slice(0, MAX_SAID) };
+}
+
 function replyOfTool(result: Record<string, unknown>): Reply {
   const headers = new Headers({ 'content-type': 'application/json' });
   const meta = isObject(result._meta) ? result._meta : {};
   if (isObject(meta[RECEIPT])) headers.set('payment-response', base64(meta[RECEIPT]));
-  const said = isObject(result.structuredContent) ? result.structuredContent : {};
+  const said = result.isError === true ? saidIn(result) : {};
   const problem = Buffer.from(JSON.stringify(said));
   if (result.isError !== true) return { status: 200, headers, body: Buffer.from(JSON.stringify(result)) };
   if (Array.isArray(said.accepts)) {

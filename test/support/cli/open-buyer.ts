@@ -15,6 +15,7 @@ export const LIMITS: Limits = {
   rail: null,
   protocol: null,
   via: null,
+  shown: null,
   maxDeposit: 0n,
   confirm: null,
   say: () => {},
