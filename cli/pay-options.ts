@@ -168,7 +168,8 @@ export function readOrder({ values, positionals }: Given, env: Env): Order {
 
 const isProtocol = (text: string): text is Protocol => PROTOCOLS.some((one) => one === text);
 
-function readUrl(text: string): URL {
+/** An http or https URL. Throws UsageError. */
+export function readUrl(text: string): URL {
   if (!URL.canParse(text)) throw new UsageError(`not a URL: ${text}`);
   const url = new URL(text);
   if (['http:', 'https:'].includes(url.protocol)) return url;
@@ -185,7 +186,8 @@ function readRequest({ method, data, 'content-type': contentType }: Given['value
   return { method: verb, body: { bytes: Buffer.from(data, 'utf8'), contentType: contentType ?? 'application/json' } };
 }
 
-function readRate(text: string | undefined): string | null {
+/** A rate in USD, as text. Throws UsageError. */
+export function readRate(text: string | undefined): string | null {
   if (!text) return null;
   if (!parseUsd(text)) throw new UsageError('--btc-usd is a decimal number above 0');
   return text;

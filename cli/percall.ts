@@ -14,6 +14,7 @@ const USAGE = `percall: data by the call, bought and sold.
 
   percall pay URL          buy one answer, in USDC or in bitcoin      percall pay https://api.example/v1/paid/x
   percall wallet           budgets, what waits, what was bought       percall wallet budget --day 1
+  percall mcp SELLER       its tools for a host of models (MCP)       percall mcp https://api.example
   percall start            the service, by its environment            PORT=4021 percall start
   percall demo             the service on a local chain, play money   percall demo
   percall ledger           the service's books                        percall ledger status
@@ -67,12 +68,18 @@ async function runHere(words: readonly string[], load: () => Promise<unknown>): 
 const COMMANDS: Record<string, (words: readonly string[]) => Promise<number>> = {
   pay: async (words) => (await import('./pay-command.ts')).payCommand(words, around()),
   wallet: async (words) => (await import('./wallet-command.ts')).walletCommand(words, around()),
+  mcp: async (words) => {
+    // A line of anything else on standard output would end the protocol.
+    console.log = console.error;
+    const streams = { input: process.stdin, output: process.stdout };
+    return (await import('./mcp-command.ts')).mcpCommand(words, { ...around(), ...streams });
+  },
   ledger: (words) => runHere(words, () => import('../scripts/ledger.ts')),
   backup: (words) => runHere(words, () => import('../scripts/backup.ts')),
   start: async () => (await import('./start.ts')).startService(ROOT, say),
   demo: async (words) => (await import('./start.ts')).startDemo(ROOT, words, say),
 };
-const BUYING = new Set(['pay', 'wallet']);
+const BUYING = new Set(['pay', 'wallet', 'mcp']);
 
 async function main([name, ...words]: readonly string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === 'help') {

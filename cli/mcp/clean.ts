@@ -179,10 +179,8 @@ function isJson(text: string): boolean {
   }
 }
 
-/** A short text of a seller, marked as such by quotes that it cannot close. */
-export function quoted(value: unknown, most: number): string {
-  return `"${plainText(value, most).replaceAll('"', "'")}"`;
-}
+/** A seller's words between quotes that they cannot close. */
+export const quoted = (text: string): string => `"${text.replaceAll('"', "'")}"`;
 
 /** Whether a seller's name of a tool can stand in the record and in messages as it is. */
 export const isPlainName = (name: unknown): name is string =>

@@ -64,7 +64,9 @@ export async function readSellerTools(seller: URL, rail: Rail | null): Promise<S
   const address = new URL('/openapi.json', seller);
   const list = hasPath ? null : listOfOpenApi(await readJson(address), seller, address);
   if (list) return list;
-  throw new Error(`${seller.host} lists no tools (${faults.join('; ')}${hasPath ? '' : `; no list in ${address.href}`})`);
+  throw new Error(
+    `${seller.host} lists no tools (${faults.join('; ')}${hasPath ? '' : `; no list in ${address.href}`})`,
+  );
 }
 
 const pageSchema = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.unknown() });
@@ -239,7 +241,8 @@ function requestOf(
   }
   const url = new URL(filled, origin);
   // An argument such as ".." would lead to another route.
-  if (url.origin !== origin.origin || !fitsPath(path, url.pathname)) throw new BadArguments('no such path of this route');
+  if (url.origin !== origin.origin || !fitsPath(path, url.pathname))
+    throw new BadArguments('no such path of this route');
   url.search = query.toString();
   const bytes = hasBody && given[BODY] !== undefined ? Buffer.from(JSON.stringify(given[BODY])) : null;
   return {

@@ -16,12 +16,15 @@ export interface Stdio extends Transport {
   readonly gone: AbortSignal;
   /** Hears that the result of a request was written. It is forgotten with the signal. */
   whenSent(id: RequestId, sent: () => void, signal: AbortSignal): void;
+  /** Resolves once everything that was to be sent is written, or cannot be. */
+  flushed(): Promise<void>;
 }
 
 export function createStdio(input: Readable, output: Writable, say: (line: string) => void): Stdio {
   const gone = new AbortController();
   const waiting = new Map<RequestId, () => void>();
   let told = 0;
+  let last: Promise<unknown> = Promise.resolve();
   const skip = (what: string): void => {
     told += 1;
     if (told <= MOST_TOLD) say(`warning: ${what} on standard input is skipped`);
@@ -47,13 +50,20 @@ export function createStdio(input: Readable, output: Writable, say: (line: strin
       for (const end of ['end', 'close', 'error']) input.once(end, () => gone.abort());
     },
     async send(message) {
-      await new Promise<void>((written, reject) => {
+      const writing = new Promise<void>((written, reject) => {
         output.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : written()));
       });
+      last = writing.catch(() => {});
+      await writing;
       if (!('id' in message) || !('result' in message) || message.id === undefined) return;
       const sent = waiting.get(message.id);
       waiting.delete(message.id);
       sent?.();
+    },
+    async flushed() {
+      // A result is sent a few steps after its call has ended.
+      await new Promise((next) => setImmediate(next));
+      await last;
     },
     async close() {
       input.off('data', read);
@@ -76,7 +86,7 @@ function lines(onLine: (line: string) => void, onLong: () => void): (chunk: Buff
   let kept: Buffer[] = [];
   let bytes = 0;
   return (chunk) => {
-    let rest = Buffer.from(chunk);
+    let rest = chunk;
     for (let end = rest.indexOf(NEWLINE); ; end = rest.indexOf(NEWLINE)) {
       const part = end === -1 ? rest : rest.subarray(0, end);
       bytes += part.byteLength;

@@ -122,7 +122,7 @@ const limits = (rail: Rail): Limits => ({
   rail: null,
   protocol: null,
   via: rail === 'channel' ? 'channel' : null,
-    shown: null,
+  shown: null,
   maxDeposit: 0n,
   confirm: null,
   say: () => {},
