@@ -25,6 +25,7 @@ from your own wallet, within your budgets.
   --ask-above N    ask the person above this price of a call, in USD (default 0.01), through the host (MCP elicitation);
                    a host that cannot ask gets a refusal
   --ask-above-sats N  the same for calls that are paid over Lightning, in whole sats (default 100)
+  --ask-within N   how long the person has, in seconds (default 300)
   --max-usdc N     the most to pay for a call, whoever agrees, in USDC (default 1)
   --max-sats N     the same in whole sats (default 10000)
   --rail R         how to pay (default: over Lightning where that is offered and a wallet is set, else in USDC)
@@ -72,6 +73,7 @@ function readWords(args: readonly string[]) {
         rail: { type: 'string' },
         'ask-above': { type: 'string', default: '0.01' },
         'ask-above-sats': { type: 'string', default: '100' },
+        'ask-within': { type: 'string', default: '300' },
         'max-usdc': { type: 'string', default: '1' },
         'max-sats': { type: 'string', default: '10000' },
         channel: { type: 'boolean', default: false },
@@ -114,7 +116,7 @@ async function run(words: Words, { env, folder, say, input, output }: McpSurroun
   }
 }
 
-function readTerms({ values, positionals }: Words): Pick<Terms, 'seller' | 'limits' | 'askAbove'> {
+function readTerms({ values, positionals }: Words): Pick<Terms, 'seller' | 'limits' | 'askAbove' | 'askWithinMs'> {
   const [target] = positionals;
   if (positionals.length !== 1 || target === undefined) throw new UsageError('one seller is needed, as a URL');
   const { channel, gateway } = values;
@@ -127,8 +129,10 @@ function readTerms({ values, positionals }: Words): Pick<Terms, 'seller' | 'limi
     amountIn(parseUsdc(values[name] ?? ''), `--${name} is a decimal number with at most 6 decimals`);
   const sats = (name: 'ask-above-sats' | 'max-sats'): bigint =>
     amountIn(parseSats(values[name]), `--${name} is a whole number`);
+  if (!/^[1-9]\d{0,4}$/.test(values['ask-within'])) throw new UsageError('--ask-within is a number of seconds');
   return {
     seller: readUrl(target),
+    askWithinMs: Number(values['ask-within']) * 1000,
     askAbove: { units: usdc('ask-above'), msat: sats('ask-above-sats') },
     limits: {
       maxUnits: usdc('max-usdc'),

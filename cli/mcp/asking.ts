@@ -13,6 +13,8 @@ export interface AskTerms {
   readonly buyer: Buyer;
   /** USD base units, and millisatoshis. */
   readonly askAbove: { readonly units: bigint; readonly msat: bigint };
+  /** How long a person has. The seller's offer may end sooner: then nothing is paid. */
+  readonly askWithinMs: number;
 }
 
 /** What a person is told of a call. */
@@ -23,8 +25,6 @@ export interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** A person has so long, in milliseconds. The seller's offer may end sooner: then nothing is paid. */
-const ANSWER_WITHIN_MS = 300_000;
 const MOST_ARGUMENTS = 400;
 
 /** Null: it may be paid. Else why not, in words for the host. */
@@ -37,7 +37,7 @@ export async function objectionTo(server: Server, terms: AskTerms, asked: Asked,
   if (cause === null) return null;
   if (!server.getClientCapabilities()?.elicitation?.form)
     return `${cause.why}, and this host cannot ask a person (no MCP elicitation): ${cause.remedy}`;
-  const answer = await ask(server, asked, price, cause.why);
+  const answer = await ask(server, asked, terms.askWithinMs, question(asked, price, cause.why));
   return asked.signal.aborted ? gone : answer;
 }
 
@@ -63,26 +63,24 @@ function causeToAsk({ buyer, askAbove }: AskTerms, host: string, { amount }: Pri
   };
 }
 
-/** Asks once. Only a ticked box counts as a yes: some hosts accept an empty form by themselves. */
-async function ask(
-  server: Server,
-  { tool, host, given, signal }: Asked,
-  price: Price,
-  why: string,
-): Promise<Objection> {
-  const money = amountText(price.amount);
+type Question = Parameters<Server['elicitInput']>[0];
+
+/** What a person reads. */
+function question({ tool, host, given }: Asked, { amount, payTo, network }: Price, why: string): Question {
+  const money = amountText(amount);
   const message = [
     `Pay ${money} to ${host} for a call of its tool ${tool}?`,
-    `To ${plainText(price.payTo, 100)} on ${plainText(price.network, 60)}, asked because ${why}.`,
+    `To ${plainText(payTo, 100)} on ${plainText(network, 60)}, asked because ${why}.`,
     `Arguments: ${plainText(JSON.stringify(given), MOST_ARGUMENTS)}`,
   ].join('\n');
   const pay = { type: 'boolean', title: `Pay ${money}`, default: false } as const;
-  const requestedSchema = { type: 'object' as const, properties: { pay }, required: ['pay'] };
+  return { mode: 'form', message, requestedSchema: { type: 'object', properties: { pay }, required: ['pay'] } };
+}
+
+/** Asks once. Only a ticked box counts as a yes: some hosts accept an empty form by themselves. */
+async function ask(server: Server, { signal }: Asked, timeout: number, asked: Question): Promise<Objection> {
   try {
-    const { action, content } = await server.elicitInput(
-      { mode: 'form', message, requestedSchema },
-      { signal, timeout: ANSWER_WITHIN_MS },
-    );
+    const { action, content } = await server.elicitInput(asked, { signal, timeout });
     if (action === 'accept' && content?.pay === true) return null;
     return action === 'cancel' ? 'the person closed the question' : 'the person declined';
   } catch (error) {

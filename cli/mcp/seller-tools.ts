@@ -63,13 +63,13 @@ export async function readSellerTools(seller: URL, rail: Rail | null): Promise<S
   }
   const address = new URL('/openapi.json', seller);
   const list = hasPath ? null : listOfOpenApi(await readJson(address), seller, address);
-  if (list) return list;
+  if (list) return { ...list, from: `${list.from} (${faults.join('; ')})` };
   throw new Error(
     `${seller.host} lists no tools (${faults.join('; ')}${hasPath ? '' : `; no list in ${address.href}`})`,
   );
 }
 
-const pageSchema = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.unknown() });
+const pageSchema = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.unknown().optional() });
 
 /** `tools/list` itself, not the client's `listTools`, which would compile the seller's schemas. */
 async function listOverMcp(server: URL): Promise<SellerList> {
