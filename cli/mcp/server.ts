@@ -46,6 +46,9 @@ type Shelf = ReadonlyMap<string, SellerTool>;
 /** One call of a host. */
 interface HostCall {
   readonly id: RequestId;
+  /** Aborted where the host has cancelled the call: its result is not sent. */
+  readonly cancelled: AbortSignal;
+  /** Aborted then, and where the host has gone. */
   readonly signal: AbortSignal;
   /** Tells the host that it goes on, where it asked to be told. */
   readonly tell: (message: string) => void;
@@ -80,7 +83,8 @@ export async function serveHost(terms: Terms, input: Readable, output: Writable)
       const params = { progressToken, progress: ++progress, message };
       void extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {});
     };
-    const call = { id: extra.requestId, signal: AbortSignal.any([extra.signal, stdio.gone]), tell };
+    const signal = AbortSignal.any([extra.signal, stdio.gone]);
+    const call = { id: extra.requestId, cancelled: extra.signal, signal, tell };
     const ours = OWN_TOOLS.find(({ listed }) => listed.name === name);
     const sell = () => sold(name, given, { call, terms, server, shelves, stdio, changed });
     const result = (ours ? ours.run(given, terms) : inTurn(sell)).catch((error: unknown) => broken(error, say));
@@ -135,7 +139,7 @@ async function sold(name: string, given: Record<string, unknown>, serving: Servi
   if (outcome.kind !== 'answered') return failureOf(outcome);
   const delivery = { host, folder: terms.answers, isTool: made.kind === 'tool' };
   const result = answerResult(outcome.answer, outcome.payment, delivery);
-  stdio.whenSent(call.id, outcome.delivered, call.signal);
+  stdio.whenSent(call.id, outcome.delivered, call.cancelled);
   return result;
 }
 

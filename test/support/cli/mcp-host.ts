@@ -20,7 +20,7 @@ interface HostOptions {
   readonly words: readonly string[];
   readonly env?: Record<string, string>;
   /** Answers for the person. Without it the host cannot ask. */
-  readonly person?: (question: Question, signal: AbortSignal) => Promise<ElicitResult> | ElicitResult;
+  readonly person?: (question: Question) => Promise<ElicitResult> | ElicitResult;
 }
 
 /** The official client as a host of `percall mcp`, which runs in this process over two pipes. */
@@ -37,9 +37,9 @@ export async function openHost({ folder, words, env = {}, person }: HostOptions)
   const client = new Client({ name: 'host', version: '1' }, { capabilities: person ? { elicitation: {} } : {} });
   const questions: Question[] = [];
   if (person)
-    client.setRequestHandler(ElicitRequestSchema, ({ params }, { signal }) => {
+    client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
       questions.push(params);
-      return person(params, signal);
+      return person(params);
     });
   let changes = 0;
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
@@ -57,8 +57,12 @@ export async function openHost({ folder, words, env = {}, person }: HostOptions)
     stderr: () => said.join('\n'),
     /** How often the host heard that the list has changed. */
     changes: () => changes,
-    call: async (name: string, given: Record<string, unknown> = {}, signal?: AbortSignal) =>
-      (await client.callTool({ name, arguments: given }, undefined, { ...(signal && { signal }) })) as CallToolResult,
+    async call(name: string, given: Record<string, unknown> = {}, signal?: AbortSignal): Promise<CallToolResult> {
+      const result = await client.callTool({ name, arguments: given }, undefined, { ...(signal && { signal }) });
+      // Over a pipe within one process an answer is read before its write has ended.
+      await new Promise((next) => setImmediate(next));
+      return result as CallToolResult;
+    },
   };
 }
 
