@@ -5,6 +5,7 @@ import { formatSats, formatUsdc, parseSats, parseUsdc } from './money.ts';
 import { type ExitCode, paymentJson, type Surroundings } from './pay-command.ts';
 import { UsageError } from './pay-options.ts';
 import type { Budget, BudgetScope, Buyer, Payment } from './port.ts';
+import { printable } from './printable.ts';
 
 /** What `percall wallet --help` prints. */
 export const WALLET_USAGE = `Shows the buyer's record of payments, and sets its budgets.
@@ -164,7 +165,7 @@ function listLines(payments: readonly Payment[], { json, csv }: Words['values'])
   return payments.map(({ id, at, state, call, way, amount, transaction, note }) => {
     const price = amount.msat === null ? formatUsdc(amount.units ?? 0n) : formatSats(amount.msat);
     const ends = [transaction && `transaction ${transaction}`, note].filter(Boolean).join('; ');
-    const first = `${new Date(at * 1000).toISOString()}  ${state}  ${price} (${way})  ${call}`;
+    const first = `${new Date(at * 1000).toISOString()}  ${state}  ${price} (${way})  ${printable(call)}`;
     return [first, ends, id].filter(Boolean).join('\n    ');
   });
 }

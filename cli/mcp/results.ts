@@ -70,7 +70,11 @@ export function answerResult(answer: Answer, payment: Payment | null, delivery: 
 
 /** What programs read of a payment. */
 const metaOf = ({ id, way, amount, network, payTo, transaction }: Payment) => ({
-  ...{ id, way, network, payTo, transaction },
+  id,
+  way,
+  network,
+  payTo,
+  transaction,
   units: amount.units?.toString() ?? null,
   msat: amount.msat?.toString() ?? null,
 });

@@ -28,7 +28,10 @@ export async function openHost({ folder, words, env = {}, person }: HostOptions)
   const [input, output] = [new PassThrough(), new PassThrough()];
   const said: string[] = [];
   const ended = mcpCommand(words, {
-    ...{ env: { BUYER_PRIVATE_KEY: KEY, PERCALL_DIR: folder, ...env }, folder, input, output },
+    env: { BUYER_PRIVATE_KEY: KEY, PERCALL_DIR: folder, ...env },
+    folder,
+    input,
+    output,
     say: (line) => void said.push(line),
     deliver: async () => {
       throw new Error('nothing is delivered beside the protocol');
@@ -53,7 +56,12 @@ export async function openHost({ folder, words, env = {}, person }: HostOptions)
     await ended;
   });
   return {
-    ...{ client, input, output, ended, questions, faults },
+    client,
+    input,
+    output,
+    ended,
+    questions,
+    faults,
     stderr: () => said.join('\n'),
     /** How often the host heard that the list has changed. */
     changes: () => changes,

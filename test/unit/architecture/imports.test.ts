@@ -282,6 +282,8 @@ const COMMAND_MAY_IMPORT: Record<string, readonly string[]> = {
   // The command's other words are the service's own programs.
   'cli/percall.ts': ['cli/', 'scripts/ledger.ts', 'scripts/backup.ts'],
   'cli/start.ts': ['scripts/lib/build/start-command.ts'],
+  // Hosts buy through the port alone: neither the record nor a way to pay.
+  'cli/mcp/': [...['cli/listing.ts', 'cli/money.ts', 'cli/port.ts', 'cli/printable.ts', 'cli/seller.ts', 'src/lib/']],
   // The record knows no seller and no way to pay.
   'cli/wallet/': ['cli/money.ts', 'cli/port.ts', 'src/lib/'],
   'cli/payers/': ['cli/printable.ts', 'src/lib/'],
@@ -342,6 +344,8 @@ describe('the command', () => {
     ['cli/pay.ts', "import { main } from '../scripts/ledger.ts';"],
     ['cli/pay.ts', "import Database from 'libsql';"],
     ['cli/wallet/x.ts', "import { present } from '../seller.ts';"],
+    ['cli/mcp/x.ts', "import { openRecord } from '../wallet/record.ts';"],
+    ['cli/mcp/x.ts', "import { payCall } from '../pay.ts';"],
     ['cli/payers/x.ts', "import { openRecord } from '../wallet/record.ts';"],
     ['cli/ways/x.ts', "import { openRecord } from '../wallet/record.ts';"],
     ['cli/ways/x.ts', "import { rail } from '../../src/payment/lightning/rail.ts';"],
