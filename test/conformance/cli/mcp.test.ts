@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { untilChannelsAreOffered } from '../../support/channels/offered.ts';
 import { newFolder } from '../../support/cli/open-buyer.ts';
 import { walletHere } from '../../support/cli/wallet-here.ts';
+import { fencedBlocks } from '../../support/documents.ts';
 import { CHILD_ENV } from '../../support/service/child-env.ts';
 import { textsOf } from '../../support/service/mcp.ts';
 import { programFile } from '../../support/service/programs.ts';
@@ -23,17 +24,34 @@ beforeAll(async () => {
 });
 afterAll(() => examples?.stop());
 
+/** The entry of a host's configuration file that docs/clients.md shows first. */
+interface Entry {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+const blocks = fencedBlocks('docs/clients.md').filter(({ language }) => language === 'json');
+const shown: Entry = JSON.parse(blocks[0]?.code ?? '').mcpServers.percall;
+
 interface Configured {
   readonly folder: string;
+  /** Behind the seller. */
   readonly words: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
+
+test('the configuration files of docs/clients.md start one command, with the key in a file', () => {
+  expect(shown.args).toEqual(['--yes', expect.stringMatching(/\.tgz$/), 'mcp', 'https://api.example']);
+  expect(JSON.parse(blocks[1]?.code ?? '').servers.percall).toEqual({ type: 'stdio', ...shown });
+  expect([blocks.length, Object.keys(shown.env)]).toEqual([2, ['BUYER_PRIVATE_KEY_FILE']]);
+});
 
 /** The server as a host starts it, from an entry of its configuration file. */
 async function startHost({ folder, words, env }: Configured) {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [programFile('percall'), 'mcp', ...words],
+    // The tarball's program, as it is built for tests.
+    args: [programFile('percall'), ...shown.args.slice(2, -1), examples.service.origin, ...words],
     env: { ...CHILD_ENV, PERCALL_DIR: join(folder, '.percall'), ...env },
     stderr: 'pipe',
   });
@@ -55,7 +73,16 @@ async function startHost({ folder, words, env }: Configured) {
 }
 
 const usdc = async () => balanceOf(examples.network, examples.network.buyer.address);
-const keys = () => ({ BUYER_PRIVATE_KEY: examples.network.buyer.privateKey, RPC_URL: examples.network.rpcUrl });
+
+/** The key in a file, as the configuration has it. */
+function keys(folder: string): Record<string, string> {
+  const file = join(folder, 'key');
+  writeFileSync(file, `${examples.network.buyer.privateKey}\n`, { mode: 0o600 });
+  return {
+    ...Object.fromEntries(Object.keys(shown.env).map((name) => [name, file])),
+    RPC_URL: examples.network.rpcUrl,
+  };
+}
 
 test.each([
   ['in USDC', [], keys, 'exact', ['--day', '1']],
@@ -75,8 +102,8 @@ test.each([
     const before = await usdc();
     const { client, call, stderr, faults } = await startHost({
       folder,
-      words: [examples.service.origin, ...words],
-      env: env(),
+      words,
+      env: env(folder),
     });
     const { tools } = await client.listTools();
     expect(tools.slice(0, 3).map(({ name }) => name)).toEqual(['search', 'balance', 'receipts']);
@@ -105,7 +132,7 @@ test.each([
 test('without a budget a host that cannot ask gets no payment, and its free tools still', async () => {
   const folder = newFolder();
   const before = await usdc();
-  const { call, client } = await startHost({ folder, words: [examples.service.origin], env: keys() });
+  const { call, client } = await startHost({ folder, words: [], env: keys(folder) });
   await client.listTools();
   const refused = await call('paid_fees_estimate', { gas: 70_002 });
   expect(refused).toMatchObject({ isError: true });

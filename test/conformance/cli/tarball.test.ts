@@ -2,9 +2,12 @@ import { execFile, execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
+import { fencedBlocks } from '../../support/documents.ts';
 import type { Run } from '../../support/service/operator-command.ts';
 import { type Service, startService } from '../../support/service/service.ts';
 import { newBuyer } from '../../support/usdc/buyer.ts';
@@ -111,7 +114,7 @@ describe.skipIf(missing !== null)(
         const { code, stdout, stderr } = await percall(['--help']);
         expect(code, stderr).toBe(0);
         expect(stdout).toContain('percall pay URL');
-        for (const command of ['pay', 'wallet']) {
+        for (const command of ['pay', 'wallet', 'mcp']) {
           const help = await percall([command, '--help']);
           expect([help.code, help.stdout], help.stderr).toEqual([0, expect.stringContaining('Example: percall')]);
         }
@@ -131,6 +134,46 @@ describe.skipIf(missing !== null)(
         const history = await percall(['wallet', 'history', '--json']);
         expect(JSON.parse(history.stdout)).toMatchObject([{ state: 'answered', units: '500', call: `GET ${url}` }]);
         expect(readdirSync(empty)).toEqual([basename(tarball)]);
+      });
+
+      test('serves a host, whose client buys a tool within the budget, and ends with it', async () => {
+        const { privateKey } = await newBuyer(network, 1_000_000n);
+        await percall(['wallet', 'budget', '--day', '1']);
+        const [shown] = fencedBlocks('docs/clients.md').filter(({ language }) => language === 'json');
+        const { command, args } = JSON.parse(shown?.code ?? '').mcpServers.percall as {
+          command: string;
+          args: string[];
+        };
+        const own = args.map((word) => word.replace(/^.*\.tgz$/, `./${basename(tarball)}`));
+        const transport = new StdioClientTransport({
+          command,
+          args: own.map((word) => (word === 'https://api.example' ? service.origin : word)),
+          cwd: empty,
+          env: {
+            PATH,
+            HOME: join(folder, 'home'),
+            npm_config_cache: join(folder, 'cache'),
+            BUYER_PRIVATE_KEY: bytesToHex(privateKey),
+          },
+          stderr: 'pipe',
+        });
+        const said: Buffer[] = [];
+        transport.stderr?.on('data', (part: Buffer) => said.push(part));
+        const client = new Client({ name: 'host', version: '1' });
+        const faults: Error[] = [];
+        client.onerror = (error) => faults.push(error);
+        try {
+          await client.connect(transport as never);
+          const { tools } = await client.listTools();
+          expect(tools.map(({ name }) => name)).toContain('paid_fees_estimate');
+          const answer = await client.callTool({ name: 'paid_fees_estimate', arguments: { gas: 70_002 } });
+          expect(JSON.stringify(answer), Buffer.concat(said).toString()).toContain('paid 0.0005 USDC');
+        } finally {
+          await client.close();
+        }
+        expect(faults).toEqual([]);
+        const [bought] = JSON.parse((await percall(['wallet', 'history', '--json'])).stdout);
+        expect(bought).toMatchObject({ state: 'answered', units: '500' });
       });
 
       test('says which Node the service needs, or starts it, and what the demonstration needs', async () => {
