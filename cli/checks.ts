@@ -5,7 +5,7 @@ import { formatSats, formatUsdc, parseUsd } from './money.ts';
 import type { Answer, Call, Limits, Price } from './port.ts';
 import { printable } from './printable.ts';
 import { foreseenRefusal, isAnswer, problemDetail, type Reply } from './seller.ts';
-import type { Buying, Shop } from './shop.ts';
+import type { Buying } from './shop.ts';
 import { gatewayBalance } from './wallet/chain.ts';
 import { type Pin, usdcValue } from './wallet/record.ts';
 import { gatewayOn } from './ways/gateway.ts';
@@ -175,8 +175,8 @@ const SAT = 1000n;
 /**
  * Throws above the listed price, which it shows and returns as text. A price in USD bounds sats where a rate is known.
  */
-async function checkListed({ limits, shop }: Buying, offer: Offer, listing: Listing | null): Promise<string | null> {
-  const { say } = limits;
+async function checkListed(buying: Buying, offer: Offer, listing: Listing | null): Promise<string | null> {
+  const { say } = buying.limits;
   const { units, msat } = listing?.price ?? { units: null, msat: null };
   if (!listing || (offer.rail === 'usdc' && units === null)) {
     say(`listed:  ${UNLISTED}`);
@@ -193,7 +193,7 @@ async function checkListed({ limits, shop }: Buying, offer: Offer, listing: List
     return formatUsdc(most);
   }
   const usd = units === null ? '' : `${formatUsdc(units).replace('USDC', 'USD')}, `;
-  const most = msat ?? (units === null ? null : await listedSats(units, shop));
+  const most = msat ?? (units === null ? null : await listedSats(units, buying));
   if (most === null) {
     say(`listed:  ${usd}without a rate to compare with (${listing.list}); the ceiling alone holds`);
     return null;
@@ -208,11 +208,16 @@ async function checkListed({ limits, shop }: Buying, offer: Offer, listing: List
   return formatSats(most);
 }
 
-/** The most that a listed price in USD is in sats: at the discovery service's rate, or at the buyer's own named one. */
-async function listedSats(units: bigint, { settings, ownRate }: Shop): Promise<bigint | null> {
+/**
+ * The most that a listed price in USD is in sats: at the discovery service's rate, or at the buyer's own, where it is
+ * named, or where a budget in USDC needs it anyway and the price was shown.
+ */
+async function listedSats(units: bigint, { limits, shop, seller }: Buying): Promise<bigint | null> {
+  const { settings, ownRate, wallet } = shop;
   const rate = settings.discovery && (await readRate(settings.discovery));
   if (rate) return wholeSats(rate(units));
-  const own = settings.btcUsd === null ? null : await ownRate();
+  const hasOwn = settings.btcUsd !== null || (limits.shown !== null && wallet.budgets.inUsdc(seller.host));
+  const own = hasOwn ? await ownRate() : null;
   return own === null ? null : wholeSats(satsOf(units, own));
 }
 

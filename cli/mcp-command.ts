@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { openBuyer, settingsFrom } from './buyer.ts';
 import { buyerKey, KeyError, namesPayer } from './keys.ts';
@@ -44,6 +45,8 @@ Example: percall mcp https://api.example --ask-above 0.05`;
 export interface McpSurroundings extends Surroundings {
   readonly input: Readable;
   readonly output: Writable;
+  /** Waits before a list that could not be read is tried again. Tests give their own. */
+  readonly delay?: (ms: number) => Promise<void>;
 }
 
 /** Runs the command with these words until its host ends it. */
@@ -93,7 +96,8 @@ function readWords(args: readonly string[]) {
 
 type Words = Pick<ReturnType<typeof readWords>, 'values' | 'positionals'>;
 
-async function run(words: Words, { env, folder, say, input, output }: McpSurroundings): Promise<void> {
+async function run(words: Words, at: McpSurroundings): Promise<void> {
+  const { env, folder, say, input, output, delay = (ms) => sleep(ms, undefined, { ref: false }) } = at;
   const { values } = words;
   const terms = readTerms(words);
   const { dataDir: usual, ...settings } = settingsFrom({ ...env, DISCOVERY_URL: undefined });
@@ -101,16 +105,18 @@ async function run(words: Words, { env, folder, say, input, output }: McpSurroun
   const named = values.discovery ?? env.DISCOVERY_URL;
   const discovery = named ? readUrl(named) : null;
   const directory = values['channel-dir'];
-  const own = directory ? { ...env, CHANNEL_DIR: resolve(folder, directory) } : env;
+  const given = directory ? { ...env, CHANNEL_DIR: resolve(folder, directory) } : env;
   const btcUsd = readRate(values['btc-usd'] ?? env.BTC_USD);
   // A key that is none is told at the start, before a host relies on it.
   const hasKey = buyerKey(env) !== null;
-  const buyer = openBuyer({ ...settings, env: own, dataDir, btcUsd, discovery });
+  const buyer = openBuyer({ ...settings, env: given, dataDir, btcUsd, discovery });
   try {
     const listRail = terms.limits.rail ?? (namesPayer(env) && !hasKey ? 'lightning' : null);
     const answers = join(dataDir, 'answers');
-    const all = { ...terms, buyer, listRail, answers, say, discovery: discovery ?? new URL(terms.seller.origin) };
-    await serveHost(all, input, output);
+    const inSats = terms.limits.rail !== 'usdc' && terms.limits.via === null && namesPayer(env);
+    const searched = discovery ?? new URL(terms.seller.origin);
+    const own = { buyer, listRail, answers, inSats, discovery: searched };
+    await serveHost({ ...terms, ...own, say, delay }, input, output);
   } finally {
     buyer.close();
   }

@@ -41,7 +41,9 @@ export function failureOf(outcome: Exclude<Outcome, { kind: 'answered' }>): Call
   const { id, amount } = outcome.payment;
   const money = `${amountText(amount)}, payment ${id}`;
   if (kind === 'uncharged')
-    return failed(`No answer, and the seller says that nothing was charged (${money}): ${message}. ${WORDS}`);
+    return failed(
+      `No answer, and the seller says that nothing was charged (${money}): ${message}. The same call again presents the same payment. ${WORDS}`,
+    );
   const again = 'Make the same call again, unchanged: it goes on with this payment and pays nothing more.';
   return failed(`Paid or perhaps paid, and no answer yet (${money}): ${message}. ${again} ${WORDS}`);
 }

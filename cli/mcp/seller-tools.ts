@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { followReference, isObject, own, plainText } from '../../src/lib/untrusted.ts';
-import { fitsPath, listedPriceOf, readJson } from '../listing.ts';
+import { listedPriceOf, readJson } from '../listing.ts';
 import { parseUsd } from '../money.ts';
 import type { Call, Rail } from '../port.ts';
 import { printable } from '../printable.ts';
@@ -196,7 +196,7 @@ function routeTool(route: Route): SellerTool {
   };
 }
 
-function parametersOf({ document, item, operation }: Route): Parameter[] {
+function parametersOf({ document, item, operation, path }: Route): Parameter[] {
   const found = new Map<string, Parameter>();
   for (const holder of [operation, item]) {
     const listed = own(holder, 'parameters');
@@ -215,6 +215,8 @@ function parametersOf({ document, item, operation }: Route): Parameter[] {
       });
     }
   }
+  for (const [, name = ''] of path.matchAll(/\{([^{}]+)\}/g))
+    if (!found.has(name)) found.set(name, { name, place: 'path', isRequired: true, schema: { type: 'string' } });
   return [...found.values()];
 }
 
@@ -236,13 +238,17 @@ function requestOf(
       continue;
     }
     const values = (Array.isArray(value) ? value : [value]).map((one) => textOf(name, one));
-    if (place === 'query') for (const text of values) query.append(name, text);
-    else filled = filled.replace(`{${name}}`, () => encodeURIComponent(values.join(',')));
+    if (place === 'query') {
+      for (const text of values) query.append(name, text);
+      continue;
+    }
+    const part = values.join(',');
+    // Such a part would lead to another route.
+    if (['', '.', '..'].includes(part)) throw new BadArguments(`${name} cannot be ${JSON.stringify(part)}`);
+    filled = filled.replaceAll(`{${name}}`, () => encodeURIComponent(part));
   }
   const url = new URL(filled, origin);
-  // An argument such as ".." would lead to another route.
-  if (url.origin !== origin.origin || !fitsPath(path, url.pathname))
-    throw new BadArguments('no such path of this route');
+  if (url.origin !== origin.origin) throw new BadArguments('no such path of this route');
   url.search = query.toString();
   const bytes = hasBody && given[BODY] !== undefined ? Buffer.from(JSON.stringify(given[BODY])) : null;
   return {

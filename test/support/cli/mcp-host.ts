@@ -19,12 +19,13 @@ interface HostOptions {
   readonly folder: string;
   readonly words: readonly string[];
   readonly env?: Record<string, string>;
+  readonly delay?: () => Promise<void>;
   /** Answers for the person. Without it the host cannot ask. */
   readonly person?: (question: Question) => Promise<ElicitResult> | ElicitResult;
 }
 
 /** The official client as a host of `percall mcp`, which runs in this process over two pipes. */
-export async function openHost({ folder, words, env = {}, person }: HostOptions) {
+export async function openHost({ folder, words, env = {}, person, delay }: HostOptions) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const said: string[] = [];
   const ended = mcpCommand(words, {
@@ -32,6 +33,7 @@ export async function openHost({ folder, words, env = {}, person }: HostOptions)
     folder,
     input,
     output,
+    ...(delay && { delay }),
     say: (line) => void said.push(line),
     deliver: async () => {
       throw new Error('nothing is delivered beside the protocol');
@@ -45,8 +47,10 @@ export async function openHost({ folder, words, env = {}, person }: HostOptions)
       return person(params);
     });
   let changes = 0;
+  const changed = Promise.withResolvers<void>();
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
     changes += 1;
+    changed.resolve();
   });
   const faults: Error[] = [];
   client.onerror = (error) => faults.push(error);
@@ -65,6 +69,8 @@ export async function openHost({ folder, words, env = {}, person }: HostOptions)
     stderr: () => said.join('\n'),
     /** How often the host heard that the list has changed. */
     changes: () => changes,
+    /** Resolves when it has heard so first. */
+    changed: changed.promise,
     async call(name: string, given: Record<string, unknown> = {}, signal?: AbortSignal): Promise<CallToolResult> {
       const result = await client.callTool({ name, arguments: given }, undefined, { ...(signal && { signal }) });
       // Over a pipe within one process an answer is read before its write has ended.

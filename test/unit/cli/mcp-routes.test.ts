@@ -7,6 +7,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openBuyer, settingsFrom } from '../../../cli/buyer.ts';
 import { answerResult } from '../../../cli/mcp/results.ts';
 import { mcpCommand } from '../../../cli/mcp-command.ts';
+import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
 import { openHost, wordsOf } from '../../support/cli/mcp-host.ts';
 import { ARC } from '../../support/cli/model-seller.ts';
 import { KEY, newFolder } from '../../support/cli/open-buyer.ts';
@@ -47,6 +48,7 @@ const DOCUMENT = {
         requestBody: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Order' } } } },
       },
     },
+    '/undeclared/{part}': { get: { operationId: 'undeclared', ...priced('0.002') } },
     '/unpriced': { post: { operationId: 'changeSomething' } },
     'https://elsewhere.example/x': { get: priced('0.002') },
     '//elsewhere.example/y': { get: priced('0.002') },
@@ -60,8 +62,11 @@ let body: string;
 let folder: string;
 let asked: Awaited<ReturnType<typeof startStandIn>>['asked'];
 let origin: string;
+/** The challenge of an unpaid answer; null: x402's. */
+let inSats: string | null;
 beforeEach(async () => {
   [document, amount, body, folder] = [DOCUMENT, '2000', '{"answer":42}', newFolder()];
+  inSats = null;
   await walletHere(['budget', '--day', '1'], folder, { PERCALL_DIR: folder });
   const standIn = await startStandIn(async ({ method, path, headers, query }) => {
     if (path === '/openapi.json') return { json: document };
@@ -71,6 +76,7 @@ beforeEach(async () => {
       };
     if (path === '/mcp') return { status: 404 };
     if (path === '/free') return { text: 'free\u001b[2J' };
+    if (inSats !== null) return { status: 402, headers: { 'www-authenticate': inSats }, json: { method } };
     if (headers['payment-signature'] === undefined) {
       const search = query.size > 0 ? `?${query}` : '';
       const entry = { scheme: 'exact', ...ARC, amount, payTo: PAY_TO, maxTimeoutSeconds: 600 };
@@ -86,8 +92,8 @@ beforeEach(async () => {
   ({ origin } = new URL(standIn.url));
 });
 
-async function host(words: string[] = []) {
-  const opened = await openHost({ folder, words: [origin, ...words] });
+async function host(words: string[] = [], env: Record<string, string> = {}) {
+  const opened = await openHost({ folder, words: [origin, ...words], env });
   const tools = (await opened.client.listTools()).tools.slice(3);
   return { ...opened, tools };
 }
@@ -99,7 +105,7 @@ const bought = () =>
 
 test('priced routes and readable ones become tools of this origin, under names of their own', async () => {
   const { tools, stderr } = await host();
-  expect(tools.map(({ name }) => name)).toEqual(['getThing', 'seller_balance', 'get_free']);
+  expect(tools.map(({ name }) => name)).toEqual(['getThing', 'seller_balance', 'undeclared', 'get_free']);
   expect(tools[0]).toMatchObject({
     description: expect.stringMatching(/^Price: 0\.002 USD a call as listed.*"One thing"$/),
     inputSchema: {
@@ -114,6 +120,7 @@ test('priced routes and readable ones become tools of this origin, under names o
   expect(tools[1]?.inputSchema.properties).toEqual({
     body: { type: 'object', properties: { kind: { enum: ['a', 'b'] } } },
   });
+  expect(tools[2]?.inputSchema.required).toEqual(['part']);
   expect(stderr()).toContain('a path that is no plain text: https://elsewhere');
 });
 
@@ -126,8 +133,9 @@ test('a route is bought with its arguments, a body as JSON, and a free one is fr
 });
 
 test.each<[string, Record<string, unknown>, string]>([
-  ['another route by dots', { id: '..' }, 'no such path of this route'],
-  ['an empty segment', { id: '' }, 'no such path of this route'],
+  ['a route above', { id: '..' }, 'id cannot be ".."'],
+  ['a route beside', { id: ['.'] }, 'id cannot be "."'],
+  ['an empty segment', { id: '' }, 'id cannot be ""'],
   ['an unknown argument', { id: 'a', payTo: '0xbad' }, 'there is no argument payTo'],
   ['a missing one', {}, 'id is missing'],
   ['an object', { id: { a: 1 } }, 'id is a text, a number'],
@@ -147,6 +155,21 @@ test('a price above the shown one is refused, in the document too', async () => 
   expect(bought()).toEqual([]);
   amount = '2000';
   expect(wordsOf(await call('getThing', { id: 'a' }))).toBe('{"answer":42}');
+});
+
+test('a price in sats above the shown one is refused where a rate is known, and bounded by the ceiling elsewhere', async () => {
+  const terms = { privateKey: Buffer.alloc(32, 1), amountMsat: 50_000n, description: 'one call' };
+  const invoice = invoiceOf({ ...terms, createdAt: Math.floor(Date.now() / 1000), paymentHash: Buffer.alloc(32, 7) });
+  inSats = `L402 macaroon="b3BhcXVl", invoice="${invoice}"`;
+  await walletHere(['budget', '--day', 'none'], folder, { PERCALL_DIR: folder });
+  await walletHere(['budget', '--sats', '--day', '100'], folder, { PERCALL_DIR: folder });
+  const env = { PAYER_URL: 'http://127.0.0.1:1' };
+  const { call, tools } = await host(['--rail', 'lightning', '--btc-usd', '64000'], env);
+  expect(tools[0]?.description).toContain('more is not paid, in sats as far as a rate is known.');
+  // 0.002 USD are 3.125 sat, with 5 % more 4 sat.
+  expect(wordsOf(await call('getThing', { id: 'a' }))).toContain('50 sat is above 4 sat');
+  const bare = await host(['--rail', 'lightning', '--max-sats', '49'], env);
+  expect(wordsOf(await bare.call('getThing', { id: 'a' }))).toContain('50 sat is above the ceiling of 49 sat');
 });
 
 test('a document without paths, or one that is no JSON, gives no tools', async () => {

@@ -1,8 +1,10 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { openHost } from '../../support/cli/mcp-host.ts';
 import { newFolder } from '../../support/cli/open-buyer.ts';
 import { startToolSeller, type ToolSeller, toolOf } from '../../support/cli/tool-seller.ts';
 import { walletHere } from '../../support/cli/wallet-here.ts';
+
+import { startStandIn } from '../../support/upstream/http-stand-in.ts';
 
 // What a host may see of a hostile seller's list of tools. Each fault has an honest twin beside it.
 
@@ -189,4 +191,28 @@ test('while a seller cannot be asked its last list stays; one that never answere
   expect((await second.client.listTools()).tools).toHaveLength(3);
   await expect(second.call('thing')).rejects.toThrow('there is no tool thing');
   expect(stderr()).toContain('lists no tools');
+});
+
+test('a list that could not be read is tried again, and the host hears of it', async () => {
+  const { list } = seller;
+  const again = Promise.withResolvers<void>();
+  seller.list = () => {
+    throw new Error('down');
+  };
+  const { client, changed, changes } = await openHost({ folder, words: [seller.origin], delay: () => again.promise });
+  expect((await client.listTools()).tools).toHaveLength(3);
+  expect((await client.listTools()).tools).toHaveLength(3);
+  seller.list = list;
+  again.resolve();
+  await changed;
+  expect((await client.listTools()).tools).toHaveLength(4);
+  expect(changes()).toBe(1);
+});
+
+test('a server that leads elsewhere is not followed', async () => {
+  const mover = await startStandIn(async () => ({ status: 307, headers: { location: `${seller.origin}/mcp` } }));
+  onTestFinished(() => mover.stop());
+  const { client } = await openHost({ folder, words: [`${new URL(mover.url).origin}/mcp`] });
+  expect((await client.listTools()).tools).toHaveLength(3);
+  expect([seller.lists, mover.asked.length > 0]).toEqual([0, true]);
 });

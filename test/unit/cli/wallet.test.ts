@@ -1,6 +1,6 @@
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { KeyError, readSecret } from '../../../cli/keys.ts';
 import type { BudgetScope, Buyer, Call, Outcome } from '../../../cli/port.ts';
 import type { Seller } from '../../../cli/seller.ts';
@@ -132,6 +132,22 @@ describe('a budget', () => {
     expect(seller.held()).toBe(0n);
     buyer.budgets.set('day', 'usdc', null);
     expect(wordOf(await buy('a'))).toBe('answered');
+  });
+
+  test('in USDC bounds sats by the price that a call was shown with, at the exchanges’ rate', async () => {
+    const exchange = await startStandIn(async ({ path }) => {
+      if (path.includes('coinbase')) return { json: { price: '100000' } };
+      return { json: { last: '100000', timestamp: `${Math.floor(Date.now() / 1000)}` } };
+    });
+    onTestFinished(() => exchange.stop());
+    const own = { UPSTREAM_COINBASE_URL: `${exchange.url}/coinbase`, UPSTREAM_BITSTAMP_URL: exchange.url };
+    const env = { PAYER_URL: 'http://wallet.test', ...EXCHANGES_OFF, ...own };
+    const { buyer } = shop('lightning', { env });
+    const pay = async (shown: bigint) => wordOf(await buyer.pay(at('a'), { ...LIMITS, shown }));
+    buyer.budgets.set('day', 'usdc', 10n ** 9n);
+    // The call costs 3 sat, which are 0.003 USD.
+    expect(await pay(1000n)).toBe('refused: above-listed');
+    expect(await pay(3000n)).toBe('answered');
   });
 });
 
