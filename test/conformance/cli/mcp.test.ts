@@ -108,7 +108,7 @@ test.each([
     const { tools } = await client.listTools();
     expect(tools.slice(0, 3).map(({ name }) => name)).toEqual(['search', 'balance', 'receipts']);
     const listed = tools.find(({ name }) => name === 'paid_fees_estimate');
-    expect(listed?.description, stderr()).toMatch(/^Price: 0\.0005 USD a call as listed; more is not paid\./);
+    expect(listed?.description, stderr()).toMatch(/^Price: 0\.0005 USD a call as listed; more is not paid/);
     expect(listed?.inputSchema.properties).toHaveProperty('gas');
 
     const answer = await call('paid_fees_estimate', { gas: 70_001 });
