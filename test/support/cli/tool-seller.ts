@@ -22,7 +22,7 @@ export interface ToolSeller {
   /** What `tools/list` answers, by its cursor. */
   list: (cursor: string | undefined) => Result;
   /** What a call costs, in base units; null: it is free. */
-  price: (tool: string) => string | null;
+  price: (tool: string) => Promise<string | null> | string | null;
   /** Answers a paid or a free call. */
   answer: (call: { tool: string; given: Record<string, unknown> }) => Promise<Result> | Result;
   readonly presented: Shown[];
@@ -74,7 +74,7 @@ async function resultOf(seller: ToolSeller, method: string, params: any): Promis
     return seller.list(params.cursor);
   }
   const call = { tool: params.name as string, given: params.arguments ?? {} };
-  const price = seller.price(call.tool);
+  const price = await seller.price(call.tool);
   if (price === null) return seller.answer(call);
   const payment = params._meta?.['x402/payment'];
   if (payment === undefined) return demandOf(call.tool, price);

@@ -305,6 +305,25 @@ describe('a host', () => {
     expect(await history()).toMatchObject([{ state: 'answered' }]);
   });
 
+  test('that goes while the seller is asked for its price has paid nothing', async () => {
+    const [asked, free] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    seller.price = async () => {
+      asked.resolve();
+      await free.promise;
+      return '2000';
+    };
+    const { call, input, ended } = await host();
+    const refused = call('thing');
+    await asked.promise;
+    input.end();
+    // The end is read before the price is.
+    await new Promise((next) => setImmediate(next));
+    free.resolve();
+    expect(wordsOf(await refused)).toContain('the host has cancelled the call, or has gone');
+    expect(await ended).toBe(0);
+    expect([seller.presented, await history(), await waiting()]).toEqual([[], [], []]);
+  });
+
   test('that sends junk is answered still', async () => {
     const { client, input, stderr, faults } = await host();
     for (const line of ['junk', '{"jsonrpc":"1.0"}', '[]', '', `"${'x'.repeat(9_000_000)}"`, '\u0000'])
