@@ -122,9 +122,9 @@ const SHOWN: readonly (readonly [string, RegExp])[] = [
   ['payment-required', /^\{"x402Version":2/],
   ['new ExactEvmScheme', /0x[0-9a-f]{64}\n$/],
   ['--max-usdc', new RegExp(`^paid: +${price.usd} USDC, transaction 0x[0-9a-f]{64}$`, 'm')],
-  ['new BatchSettlementEvmScheme', /^200\n200\n200\n$/],
+  ['examples/channel.ts', /^200\n200\n200\n$/],
   ['--refund', new RegExp(`^refund: +${LEFT}, transaction 0x[0-9a-f]{64}`, 'm')],
-  ['fetch402', /gas: \d+/],
+  ['examples/l402.ts', /gas: \d+/],
   ['$SELLER_ORIGIN', /^listed: +at the most 4 sat /m],
   ['--max-sats', /^paid: +\d+ sat by PAYER_URL, payment hash [0-9a-f]{64}$/m],
   ['/facilitator/settle', /^\{"success":true,"transaction":"[0-9a-f]{64}"/],
@@ -274,9 +274,12 @@ describe.skipIf(!hasCurl)(`beside ${SLOW ? 'npm run demo' : 'a service'}`, { shu
   });
 
   test('the programs say which variable is missing', async () => {
-    for (const { code, mark } of run.filter((block) => useOf(block) === 'run')) {
-      const command = String(mark).slice('run: '.length);
-      const [name = ''] = /\b(?:BUYER_PRIVATE_KEY|PAYER_URL)\b/.exec(code) ?? [];
+    const ofBlocks = run.flatMap(({ mark }) => (mark?.startsWith('run: ') ? [mark.slice('run: '.length)] : []));
+    const ofFiles = run.flatMap(({ code }) => code.match(/^npx node docs\/examples\/\S+$/gm) ?? []);
+    expect([ofBlocks.length, ofFiles.length]).toEqual([1, 4]);
+    for (const command of [...ofBlocks, ...ofFiles]) {
+      const file = join(clone, String(command.split(' ').at(-1)));
+      const [name = ''] = /\b(?:BUYER_PRIVATE_KEY|PAYER_URL|LND_URL)\b/.exec(readFileSync(file, 'utf8')) ?? [];
       const { code: status, stderr } = await paste(`${name}= ${command}`);
       expect([status, stderr]).toEqual([1, expect.stringMatching(new RegExp(`Error: .*${name}.* (?:not|be) set`))]);
     }

@@ -7,6 +7,7 @@ import { blocksOf, readText } from '../../support/documents.ts';
 
 const readme = readText('README.md');
 const paying = readText('docs/paying.md');
+const channel = readText('docs/examples/channel.ts');
 const priceOf = (path: string) => {
   const price = catalogue.find((entry) => entry.path === path && entry.price)?.price;
   if (!price) throw new Error(`${path} has no price`);
@@ -34,8 +35,8 @@ test('the hints of docs/paying.md state the prices of their routes', () => {
 });
 
 test('the ceilings of the programs are the price of the dearest route', () => {
-  for (const text of [readme, paying]) expect(text).toContain(`maxAmountPerPayment: '${dearest}'`);
-  const [, multiplier = '0'] = /depositMultiplier: (\d+)/.exec(paying) ?? [];
+  for (const text of [readme, channel]) expect(text).toContain(`maxAmountPerPayment: '${dearest}'`);
+  const [, multiplier = '0'] = /depositMultiplier: (\d+)/.exec(channel) ?? [];
   const usd = Number(dearest) / 1e6;
   expect(paying).toContain(`here ${multiplier} × ${usd} = ${Number(multiplier) * usd} USDC`);
   expect(paying).toContain(`allows deposits up to ${5 * usd} USDC only`);
