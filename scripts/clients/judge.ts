@@ -17,8 +17,8 @@ export interface Outcome {
   readonly text: string;
 }
 
-/** Longer reasons are cut. In characters. */
-const MAX_REASON = 140;
+/** Longer reasons are cut after a word. In characters. */
+const MAX_REASON = 60;
 const GAS_OF_FIRST = 50_001;
 let errands = 0;
 
@@ -70,7 +70,7 @@ const isAnswer = ({ status, body }: Answer): boolean =>
 
 const returned = ({ status, body }: Answer): string =>
   /"isError":true/.test(body)
-    ? 'returns the unpaid result of the tool: it does not speak MCP'
+    ? 'does not speak MCP'
     : `returns the ${status} unpaid`;
 
 interface Found {
@@ -124,5 +124,5 @@ function reasonOf(error: unknown): string {
     .replaceAll(/0x[0-9a-fA-F]{40,}/g, '0x…')
     .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
     .trim();
-  return plain.length > MAX_REASON ? `${plain.slice(0, MAX_REASON)}…` : plain;
+  return plain.length > MAX_REASON ? `${plain.slice(0, MAX_REASON).replace(/\W*\s\S*$/, '')}…` : plain;
 }
