@@ -69,9 +69,7 @@ const isAnswer = ({ status, body }: Answer): boolean =>
   status === 200 && /"gas":/.test(body) && !/"isError":true/.test(body);
 
 const returned = ({ status, body }: Answer): string =>
-  /"isError":true/.test(body)
-    ? 'does not speak MCP'
-    : `returns the ${status} unpaid`;
+  /"isError":true/.test(body) ? 'does not speak MCP' : `returns the ${status} unpaid`;
 
 interface Found {
   readonly amount: string;

@@ -90,9 +90,8 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
     const sold = await buyToTheEnd(one);
     expect(await transfersOf(network, one.payment)).toBe(1);
     const isKnown = ['ledger_unavailable', 'settlement_unknown'].includes(JSON.parse(refused.body).code);
-    expect([isKnown ? '503' : wordsOf(refused), '503', wordsOf(sold)]).toEqual(
-      documented('The service', 'the disk is full'),
-    );
+    expect(wordsOf(sold)).toBe('200');
+    expect([isKnown ? '503' : wordsOf(refused), '503']).toEqual(documented('The service', 'the disk is full'));
   });
 
   test('charges once whichever write of a sale fails, and never answers that nothing was charged when it was', async () => {
@@ -115,7 +114,7 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
     const seen = [...answers].filter((words) => words !== '200');
     expect(seen).not.toEqual([]);
     expect(page?.split('; ')).toEqual(expect.arrayContaining(seen));
-    expect(rest).toEqual(['200', '200']);
+    expect(rest).toEqual(['200']);
   });
 
   test('sells what needs no collected data while chain.db is full, says so, and collects again once there is room', async () => {
@@ -126,7 +125,7 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
     expect(service.log()).toContain(`chain.db: ${FULL}`);
     disk.heal();
     await untilReadyzSays('collector', undefined);
-    expect([wordsOf(sold), String(ready), '200']).toEqual(documented('The service', '`chain.db` is full'));
+    expect([wordsOf(sold), String(ready)]).toEqual(documented('The service', '`chain.db` is full'));
   });
 
   test('answers free calls while a sync of the ledger hangs, and sells when it ends', async () => {
@@ -137,7 +136,7 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
     const { status } = await call(service.origin, '/v1/fees/estimate');
     expect(disk.counts().held).toBe(1);
     disk.heal();
-    expect([wordsOf(await selling), String(status), '200']).toEqual(documented('The service', 'a sync hangs'));
+    expect([wordsOf(await selling), String(status)]).toEqual(documented('The service', 'a sync hangs'));
     expect(await transfersOf(network, one.payment)).toBe(1);
   });
 
@@ -156,7 +155,8 @@ describe.skipIf(diskMissing !== null)('the service on a disk that fails', () => 
     await service.start();
     const sold = await buyToTheEnd(one);
     expect(await transfersOf(network, one.payment)).toBe(1);
-    expect(['none', 'exit code 1', wordsOf(sold)]).toEqual(documented('The service', 'the disk fails at a start'));
-    expect([wordsOf(refused), `exit code ${code}`, wordsOf(sold)]).toEqual(documented('The service', 'a sync fails'));
+    expect(wordsOf(sold)).toBe('200');
+    expect(['none', 'exit code 1']).toEqual(documented('The service', 'the disk fails at a start'));
+    expect([wordsOf(refused), `exit code ${code}`]).toEqual(documented('The service', 'a sync fails'));
   });
 });
