@@ -16,8 +16,8 @@ import { type ReplyQuota, SEAL_BYTES, sealReply } from './kept-replies.ts';
 import { type LightningNetwork, lightningRequirement, SKEW_SECONDS } from './terms.ts';
 
 // Makes an offer: a new invoice for an answer that already exists, because a Lightning payment cannot be returned. The
-// client has nothing at stake yet, so every step is bounded, cheap ones first. The steps are those of README.md's
-// table; the checkout did step 1, the gate does step 11.
+// client has nothing at stake yet, so every step is bounded, cheap ones first. The steps are those of README.md;
+// the checkout did step 1, the gate does step 11.
 
 /** A record is kept this long after the last moment of a valid proof, so that it exists whenever one is presented. */
 const FORGET_MARGIN_SECONDS = 60;
