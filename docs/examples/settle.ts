@@ -7,8 +7,9 @@ import { writeFileSync } from 'node:fs';
 const { LND_URL, LND_MACAROON, PAYER_URL } = process.env;
 if (!LND_URL || !LND_MACAROON || !PAYER_URL) throw new Error('LND_URL, LND_MACAROON and PAYER_URL must be set');
 const headers = { 'Grpc-Metadata-macaroon': LND_MACAROON };
-const post = async (url: string, body: object, init = {}) =>
-  (await fetch(url, { method: 'POST', body: JSON.stringify(body), ...init })).json();
+const read = async (url: string, init = {}) => (await (await fetch(url, init)).json()) as Record<string, string>;
+const post = (url: string, body: object, init = {}) =>
+  read(url, { method: 'POST', body: JSON.stringify(body), ...init });
 
 // The seller binds the request that it sells: a hash over these members, in this order. Its node signs the hash into the
 // invoice.
@@ -23,7 +24,7 @@ const request = {
 const hash = createHash('sha256').update(JSON.stringify(request)).digest();
 const order = { value_msat: '4000', expiry: '300', description_hash: hash.toString('base64') };
 const { payment_request: invoice } = await post(`${LND_URL}/v1/invoices`, order, { headers });
-const { identity_pubkey: payTo } = await (await fetch(`${LND_URL}/v1/getinfo`, { headers })).json();
+const { identity_pubkey: payTo } = await read(`${LND_URL}/v1/getinfo`, { headers });
 const paymentRequirements = {
   scheme: 'exact',
   network: 'lnbtc:000000000019d6689c085ae165831e93',
