@@ -8,8 +8,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Outcome } from '../lib/outcomes.ts';
 import type { NamedChain } from '../lib/service.ts';
-import type { SettledSource } from '../payment/books.ts';
 import { runEndpoint } from '../payment/checkout.ts';
+import type { SettledSource } from '../payment/history.ts';
 import type { DemoBuyer } from './demo-buyer.ts';
 import type { SiteSettings } from './shell.ts';
 

@@ -2,7 +2,7 @@ import type { Answers } from '../catalogue/catalogue.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/outcomes.ts';
 import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
-import type { RailSum } from '../payment/books.ts';
+import type { RailSum } from '../payment/history.ts';
 import {
   type Html,
   html,

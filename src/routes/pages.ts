@@ -9,7 +9,7 @@ import { mountReference } from '../pages/reference.ts';
 import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '../pages/send.ts';
 import { renderTerms } from '../pages/small.ts';
 import { renderStatus } from '../pages/status.ts';
-import { createSettledToday } from '../payment/books.ts';
+import { createSettledToday } from '../payment/history.ts';
 import { createDocument, type MetaDeps } from './meta.ts';
 
 /** The pages for people and their assets. Without `pages` it mounts nothing. */
