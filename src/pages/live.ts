@@ -1,13 +1,15 @@
 import type { Answers } from '../catalogue/catalogue.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { percentileOf } from '../lib/percentile.ts';
-import { formatGwei } from '../lib/units.ts';
+import { formatGwei, formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
+import type { RailSum, SettledDay } from '../payment/history.ts';
 import {
   type Html,
   html,
   renderCards,
   renderHeads,
   shortHash,
+  showDay,
   showDecimal,
   showMeasure,
   showTime,
@@ -134,6 +136,71 @@ function medianText(values: readonly number[]): string | null {
   return median === null ? null : String(Math.round(median * 10) / 10);
 }
 
+/** A way to pay that is not listed here keeps its own name. */
+const WAY_NAMES: Readonly<Record<string, string>> = {
+  usdc: 'USDC',
+  gateway: 'USDC through the Gateway',
+  channels: 'USDC over payment channels',
+  lightning: 'Lightning',
+};
+
+export function wayName(rail: string): string {
+  return Object.hasOwn(WAY_NAMES, rail) ? (WAY_NAMES[rail] as string) : rail;
+}
+
+/** Amounts are in base units: sats for Lightning, else USDC. */
+export function amountOf(rail: string, amount: bigint): { readonly text: string; readonly unit: string } {
+  return rail === 'lightning'
+    ? { text: formatUnits(amount, MSAT_DECIMALS), unit: 'sats' }
+    : { text: formatUnits(amount, USDC_DECIMALS), unit: 'USDC' };
+}
+
+/** Calls and revenue a day, by the way that they were paid. `days`: the oldest first; the last one is today. */
+export function renderDays(days: readonly SettledDay[]): Html {
+  const sold = new Set(days.flatMap(({ sums }) => (sums ?? []).flatMap(({ rail, count }) => (count > 0 ? rail : []))));
+  const rails = Object.keys(WAY_NAMES).filter((rail) => rail === 'usdc' || rail === 'lightning' || sold.has(rail));
+  const usdc = rails.filter((rail) => rail !== 'lightning');
+  const revenue = ({ amount }: RailSum) => amount;
+  const inUsdc = (amount: bigint) => amountOf('usdc', amount).text;
+  const inSats = (amount: bigint) => amountOf('lightning', amount).text;
+  return html`${renderDaily(days, { id: 'calls', title: 'Calls a day', unit: 'calls' }, rails, countOf, String)}
+${renderDaily(days, { id: 'revenue', title: 'Revenue a day in USDC', unit: 'USDC' }, usdc, revenue, inUsdc)}
+${renderDaily(days, { id: 'sats', title: 'Revenue a day in bitcoin', unit: 'sats' }, ['lightning'], revenue, inSats)}`;
+}
+
+const countOf = ({ count }: RailSum): bigint => BigInt(count);
+
+/** A line for each of `rails`. A day that is not read yet is a gap; one on which a rail sold nothing is a zero. */
+function renderDaily(
+  days: readonly SettledDay[],
+  names: Pick<Chart, 'id' | 'title' | 'unit'>,
+  rails: readonly string[],
+  of: (sum: RailSum) => bigint,
+  format: (value: bigint) => string,
+): Html {
+  const figureOf = (sums: readonly RailSum[], rail: string): bigint => {
+    const sum = sums.find((one) => one.rail === rail);
+    return sum ? of(sum) : 0n;
+  };
+  const total = days
+    .flatMap(({ sums }) => rails.map((rail) => figureOf(sums ?? [], rail)))
+    .reduce((sum, value) => sum + value, 0n);
+  const rows = days.map(({ dayMs, sums }) => ({
+    at: dayMs / 1000,
+    values: rails.map((rail) => sums && format(figureOf(sums, rail))),
+  }));
+  const unread = days.some(({ sums }) => sums === null) && ' Days that are not read yet are left out.';
+  return renderChart({
+    ...names,
+    kind: 'lines',
+    isDaily: true,
+    series: { labels: rails.map(wayName), rows },
+    summary: html`<p class="now" data-value="${format(total)}"><strong>${showDecimal(format(total), PLACES)}</strong> \
+${names.unit}</p>
+<p>In ${days.length} days, today so far included.${unread}</p>`,
+  });
+}
+
 /** One row per moment, one column per line. Times in Unix seconds, oldest first. */
 interface Series {
   readonly labels: readonly string[];
@@ -150,15 +217,19 @@ interface Chart {
   readonly title: string;
   readonly unit: string;
   readonly kind: Kind;
+  /** Whether each moment is a UTC day. */
+  readonly isDaily?: boolean;
   readonly series: Series;
   /** For readers who do not see the drawing. */
   readonly summary: Html;
 }
 
 /** A figure with its data as a table: scripts draw it, screen readers read it, others see a sketch. */
-function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
+function renderChart({ id, title, unit, kind, isDaily = false, series, summary }: Chart): Html {
   const titleId = `${id}-title`;
-  return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}" id="${id}" aria-labelledby="${titleId}">
+  const step = isDaily && html` data-step="day"`;
+  return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}"${step} id="${id}" \
+aria-labelledby="${titleId}">
 <figcaption>
 <h3 id="${titleId}">${title}</h3>
 <div class="reading" id="${id}-summary" data-live>${summary}</div>
@@ -168,17 +239,17 @@ function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
 <summary>The same as a table</summary>
 <div class="scroll" role="region" aria-labelledby="${titleId}" tabindex="0">
 <table class="figures">
-${renderHeads(['Time (UTC)', ...series.labels.map((label) => `${label}, ${unit}`)])}
-<tbody id="${id}-rows" data-live>${series.rows.map(rowOf)}</tbody>
+${renderHeads([isDaily ? 'Day (UTC)' : 'Time (UTC)', ...series.labels.map((label) => `${label}, ${unit}`)])}
+<tbody id="${id}-rows" data-live>${series.rows.map((row) => rowOf(row, isDaily))}</tbody>
 </table>
 </div>
 </details>
 </figure>`;
 }
 
-function rowOf({ at, values }: Series['rows'][number]): Html {
+function rowOf({ at, values }: Series['rows'][number], isDaily: boolean): Html {
   const cells = values.map((value) => html`<td>${value ?? '–'}</td>`);
-  return html`<tr><th scope="row">${showTimeOfDay(at)}</th>${cells}</tr>
+  return html`<tr><th scope="row">${isDaily ? showDay(at) : showTimeOfDay(at)}</th>${cells}</tr>
 `;
 }
 

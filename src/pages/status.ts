@@ -1,8 +1,7 @@
 import type { Answers } from '../catalogue/catalogue.ts';
-import { nowSeconds } from '../lib/clock.ts';
+import { DAY_MS, nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/outcomes.ts';
-import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
-import type { RailSum } from '../payment/history.ts';
+import type { RailSum, RefusalCounts, SettledDay } from '../payment/history.ts';
 import {
   type Html,
   html,
@@ -15,7 +14,16 @@ import {
   showTime,
   UNKNOWN,
 } from './html.ts';
-import { LIVE_SWITCH, renderLastRun, renderLatencyChart, renderRuns, renderStrip } from './live.ts';
+import {
+  amountOf,
+  LIVE_SWITCH,
+  renderDays,
+  renderLastRun,
+  renderLatencyChart,
+  renderRuns,
+  renderStrip,
+  wayName,
+} from './live.ts';
 import type { PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
@@ -28,8 +36,22 @@ type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
 /** So long after a start, what was not read yet is no fault: the first readings take seconds. */
 const STARTING_MS = 60_000;
 
-/** A part that gives no answer is shown as not known. */
-export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
+/** What the page shows of the last 30 days. */
+interface History {
+  readonly days: () => Promise<readonly SettledDay[]>;
+  readonly refused: RefusalCounts['read'];
+  /** What a buyer is told for a code; undefined where that differs from call to call. */
+  sentenceOf(code: string): string | undefined;
+}
+type Refused = Awaited<ReturnType<History['refused']>>;
+
+/** A part that gives no answer is shown as not known. Without `history`, earlier days are not shown. */
+export async function renderStatus(
+  parts: PageParts,
+  settledToday: () => Promise<readonly RailSum[]>,
+  history: History | null = null,
+): Promise<string> {
+  const [days, refused] = [history?.days() ?? null, history?.refused().catch(() => null) ?? null];
   const [health, rpc, selfTest, state, settled, facilitator] = await Promise.all([
     parts.read('/health'),
     parts.read('/rpc'),
@@ -56,6 +78,7 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
 ${renderPart('settled-title', 'Settled today', live('settled', renderSettled(settled, facilitator)))}
 ${renderPart('lag-title', 'Collected data', live('lag', renderLag(health)))}
 </div>
+${history && renderHistory(history, await refused, [...((await days) ?? []), todayOf(parts.clock.nowMs(), settled)])}
 ${renderPart('rails-title', 'Payment rails', live('rails', rails))}
 ${renderPart(
   'sources-title',
@@ -160,10 +183,9 @@ function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator
 <caption>Since midnight UTC; the self-test’s purchases count</caption>
 ${renderHeads(['Rail', 'Payments', 'Sum'])}
 <tbody>${sums?.map(({ rail, count, amount }) => {
-    const [unit, decimals] = rail === 'lightning' ? ['sats', MSAT_DECIMALS] : ['USDC', USDC_DECIMALS];
-    const name = wordFor(rail, WAY_NAMES) ?? rail;
-    return html`<tr id="settled-${rail}"><th scope="row">${name}</th><td class="number">${showNumber(count)}</td>\
-<td class="number">${formatUnits(amount, decimals)} ${unit}</td></tr>
+    const { text, unit } = amountOf(rail, amount);
+    return html`<tr id="settled-${rail}"><th scope="row">${wayName(rail)}</th>\
+<td class="number">${showNumber(count)}</td><td class="number">${text} ${unit}</td></tr>
 `;
   })}
 <tr><th scope="row">Facilitator, for sellers</th>\
@@ -173,13 +195,38 @@ ${renderHeads(['Rail', 'Payments', 'Sum'])}
 ${sums === null && html`<p>The ledger gave no answer: ${UNKNOWN}.</p>`}`;
 }
 
-/** A way to pay that is not listed here keeps its own name. */
-const WAY_NAMES: Readonly<Record<string, string>> = {
-  usdc: 'USDC',
-  gateway: 'USDC through the Gateway',
-  channels: 'USDC over payment channels',
-  lightning: 'Lightning',
-};
+function todayOf(nowMs: number, sums: readonly RailSum[] | null): SettledDay {
+  return { dayMs: Math.floor(nowMs / DAY_MS) * DAY_MS, sums };
+}
+
+function renderHistory({ sentenceOf }: History, refused: Refused | null, days: readonly SettledDay[]): Html {
+  return html`${renderPart('days-title', 'The last 30 days', html`<div class="charts">${renderDays(days)}</div>`)}
+${renderPart(
+  'refused-title',
+  'Refused calls',
+  html`<p>Calls whose payment was presented and that got no answer, by the code that they got. They cost the buyer \
+nothing, unless the answer said otherwise.</p>
+${live('refused', renderRefused(refused, sentenceOf))}`,
+)}`;
+}
+
+/** `refused`: null when the ledger did not answer. */
+function renderRefused(refused: Refused | null, sentenceOf: History['sentenceOf']): Html {
+  if (refused === null) return html`<p>${UNKNOWN}</p>`;
+  if (refused.length === 0) return html`<p>None in the last 30 days.</p>`;
+  return renderCards(
+    'Refused calls by code',
+    ['Code', 'Last 24 hours', 'Last 30 days', 'What the buyer is told'],
+    refused.map(
+      ({ code, count, recentCount }) =>
+        html`<tr><th scope="row" class="part-name"><code>${code}</code></th>\
+<td class="number" data-label="Last 24 hours">${showNumber(recentCount)}</td>\
+<td class="number" data-label="Last 30 days">${showNumber(count)}</td>\
+<td class="loose" data-label="What the buyer is told">${sentenceOf(code)}</td></tr>
+`,
+    ),
+  );
+}
 
 function renderLag(health: Health): Html {
   const { freshness, readings, thresholds } = health ?? {};

@@ -1,6 +1,14 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, DAY_MS } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
+import { createRounds, inTime, keepReading } from '../lib/tasks.ts';
+import type { RefusalStore, RefusedCalls } from '../store/ports/stores.ts';
+import { nameRefusals, OTHER, PaymentRefused } from './refusal.ts';
 
-// What was earned: sums of the ledger's payments by the way they came in.
+// What an operator without Prometheus sees of the money, in UTC days:
+// 1. today's payments by the way they came in, of which only the last minute is read again;
+// 2. those of the days before, each read once;
+// 3. the calls that were refused, by code: counted in memory by the hour, and written to the ledger once an hour.
 
 export interface SettledSource {
   settledBetween(
@@ -27,23 +35,17 @@ interface Held {
   readonly dayStart: number;
   /** `sums` covers every payment before this time. */
   readonly until: number;
-  readonly sums: ReadonlyMap<string, RailSum>;
+  readonly sums: Sums;
 }
 
 /** A payment is written soon after its own time. Older sums do not change any more. */
 const MOMENTS_MS = 60_000;
 
-/** Payments since midnight UTC; only the last minute is read again. `railOf`: null is Lightning. `always`: listed. */
-export function createSettledToday(
-  source: SettledSource,
-  railOf: (contract: Uint8Array | null) => string,
-  clock: Clock,
-  always: readonly string[] = [],
-): () => Promise<readonly RailSum[]> {
-  const nothing = new Map(always.map((rail) => [rail, { rail, count: 0, amount: 0n }]));
-  let held: Held | null = null;
+type Sums = ReadonlyMap<string, RailSum>;
+type RailOf = (contract: Uint8Array | null) => string;
 
-  async function add(sums: Held['sums'], from: number, to: number): Promise<Map<string, RailSum>> {
+function createAdding(source: SettledSource, railOf: RailOf) {
+  return async (sums: Sums, from: number, to: number): Promise<Sums> => {
     const total = new Map(sums);
     for (const { contract, count, amount } of await source.settledBetween(from, to)) {
       const rail = railOf(contract);
@@ -51,7 +53,20 @@ export function createSettledToday(
       total.set(rail, { rail, count: before.count + count, amount: before.amount + amount });
     }
     return total;
-  }
+  };
+}
+
+/** Payments since midnight UTC; only the last minute is read again. `railOf`: null is Lightning. `always`: listed. */
+export function createSettledToday(
+  source: SettledSource,
+  railOf: RailOf,
+  clock: Clock,
+  always: readonly string[] = [],
+): () => Promise<readonly RailSum[]> {
+  const nothing = new Map(always.map((rail) => [rail, { rail, count: 0, amount: 0n }]));
+  let held: Held | null = null;
+
+  const add = createAdding(source, railOf);
 
   return async () => {
     const now = clock.nowMs();
@@ -63,3 +78,140 @@ export function createSettledToday(
     return [...(await add(sums, until, Number.MAX_SAFE_INTEGER)).values()];
   };
 }
+
+/** What is shown: today, and the days before. */
+export const SHOWN_DAYS = 30;
+const HOUR_MS = 3_600_000;
+/** How long a page waits for days that nobody has read yet. */
+const WAIT_MS = 300;
+
+/** A day's payments. `sums`: null while they are not read. */
+export interface SettledDay {
+  /** Its start, in Unix milliseconds. */
+  readonly dayMs: number;
+  readonly sums: readonly RailSum[] | null;
+}
+
+/**
+ * The whole days before today, the oldest first. A past day's sums do not change, so each is read once: hour by hour,
+ * the newest day first, with a turn of the event loop after each. A ledger of millions of payments so delays no sale.
+ * Who asks meanwhile, or while the ledger does not answer, gets what is read so far.
+ */
+export function createSettledDays(
+  source: SettledSource,
+  railOf: RailOf,
+  clock: Clock,
+): () => Promise<readonly SettledDay[]> {
+  const add = createAdding(source, railOf);
+  const kept = new Map<number, Sums>();
+  let reading: Promise<void> | null = null;
+
+  async function readDays(days: readonly number[]): Promise<void> {
+    for (const day of days) {
+      let sums: Sums = new Map();
+      for (let from = day; from < day + DAY_MS; from += HOUR_MS) {
+        sums = await add(sums, from, from + HOUR_MS);
+        await nextTurn();
+      }
+      kept.set(day, sums);
+    }
+  }
+
+  return async () => {
+    const now = clock.nowMs();
+    const today = Math.floor(now / DAY_MS) * DAY_MS;
+    const days = Array.from({ length: SHOWN_DAYS - 1 }, (_, before) => today - (before + 1) * DAY_MS);
+    for (const day of kept.keys()) if (day < today - SHOWN_DAYS * DAY_MS) kept.delete(day);
+    const lacking = days.filter((day) => !kept.has(day) && now >= day + DAY_MS + MOMENTS_MS);
+    if (lacking.length > 0) {
+      reading ??= readDays(lacking)
+        .catch(() => {})
+        .finally(() => {
+          reading = null;
+        });
+      await inTime(reading, WAIT_MS, clock, () => new Error('the days are still being read')).catch(() => {});
+    }
+    return days.reverse().map((dayMs) => {
+      const sums = kept.get(dayMs);
+      return { dayMs, sums: sums ? [...sums.values()] : null };
+    });
+  };
+}
+
+const KEPT_MS = SHOWN_DAYS * DAY_MS;
+/** Other instances write once an hour. */
+const REFUSED_READ_MS = 60_000;
+
+/**
+ * Counts refused calls by hour and code. `isOurs`: whether a reason is one of our own. Others are a third party's words,
+ * which might name a buyer on a public page, and count as `other`. A process that is killed loses its last hour; after
+ * a write whose end is not known, the hour may count twice. Neither touches a sale.
+ */
+export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string) => boolean, clock: Clock, log: Log) {
+  const nameOf = nameRefusals();
+  const pending = new Map<number, Map<string, number>>();
+  const ended = new AbortController();
+  let loop: Promise<void> | null = null;
+  const hourNow = (): number => Math.floor(clock.nowMs() / HOUR_MS) * HOUR_MS;
+  const monthAgo = (): number => clock.nowMs() - KEPT_MS;
+  const dayAgo = (): number => clock.nowMs() - DAY_MS;
+  const readStored = () => keepReading(() => store.since(monthAgo(), dayAgo()), REFUSED_READ_MS, clock);
+  let stored = readStored();
+
+  function add(hour: number, code: string, count: number): void {
+    const codes = pending.get(hour) ?? new Map<string, number>();
+    pending.set(hour, codes.set(code, (codes.get(code) ?? 0) + count));
+  }
+
+  async function write(): Promise<void> {
+    // Without refusals, what is too old is deleted all the same.
+    const hours = pending.size > 0 ? [...pending] : [[hourNow(), new Map<string, number>()] as const];
+    for (const [hour, codes] of hours) {
+      pending.delete(hour);
+      try {
+        await store.add(hour, codes, monthAgo());
+      } catch (error) {
+        for (const [code, count] of codes) add(hour, code, count);
+        throw error;
+      } finally {
+        stored = readStored();
+      }
+    }
+  }
+  const rounds = createRounds(write, log);
+
+  async function run(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await clock.sleep(HOUR_MS - (clock.nowMs() % HOUR_MS), ended.signal).catch(() => {});
+      if (!ended.signal.aborted || pending.size > 0) await rounds();
+    }
+  }
+
+  return {
+    count: (error: unknown): void => {
+      const isForeign = error instanceof PaymentRefused && !isOurs(error.reason);
+      add(hourNow(), isForeign ? OTHER : nameOf(error), 1);
+    },
+    /** Of the last 30 days, and in them of the last 24 hours, the highest count first; this process's own at once. */
+    read: async (): Promise<readonly RefusedCalls[]> => {
+      const byCode = new Map((await stored()).map((row) => [row.code, row]));
+      for (const [hour, codes] of pending) {
+        for (const [code, more] of codes) {
+          const { count, recentCount } = byCode.get(code) ?? { count: 0, recentCount: 0 };
+          byCode.set(code, { code, count: count + more, recentCount: recentCount + (hour >= dayAgo() ? more : 0) });
+        }
+      }
+      return [...byCode.values()].sort((a, b) => b.count - a.count || (a.code < b.code ? -1 : 1));
+    },
+    start: (): void => {
+      loop = run();
+    },
+    /** Writes what is counted. Never rejects. */
+    stop: async (): Promise<void> => {
+      ended.abort();
+      await loop;
+    },
+  };
+}
+
+export type RefusalCounts = ReturnType<typeof createRefusalCounts>;

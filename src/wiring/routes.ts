@@ -13,6 +13,7 @@ import type { PagesDeps } from '../pages/page-parts.ts';
 import { createProblemPage, renderReceipt } from '../pages/small.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
 import { createGate } from '../payment/gate.ts';
+import type { RefusalCounts } from '../payment/history.ts';
 import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
@@ -31,6 +32,7 @@ import {
   isSoldPlainly,
   type offersUnder,
   plainOffers,
+  sentenceOfRefusal,
   toolProtocol,
   usdcProtocol,
   wordsOfRefusal,
@@ -58,6 +60,7 @@ interface SurfacesParts {
   feeSteps: Collecting['feeSteps'];
   outgoing: Pick<ReturnType<typeof createOutgoing>, 'upstreams'>;
   readiness: ReturnType<typeof createReadiness>;
+  refusals: RefusalCounts;
   metrics: Registry;
   clock: Clock;
   log: Logger;
@@ -67,7 +70,11 @@ interface SurfacesParts {
 export function createSurfaces(parts: SurfacesParts) {
   const { config, sources, offerOf, lightning, mpp } = parts;
   const { usdcRoutes, usdcTools } = createCheckouts(parts);
-  const onRefused = countRefusals(parts.metrics);
+  const countRefusal = countRefusals(parts.metrics);
+  const onRefused: typeof countRefusal = (surface, error) => {
+    countRefusal(surface, error);
+    parts.refusals.count(error);
+  };
   const surface = surfacesOf(parts, onRefused);
   const toolCheckouts = { usdc: usdcTools(offerOf), lightning: lightning.tools };
   const isPlain = (endpoint: Endpoint<never>) => isSoldPlainly(endpoint, config.rails);
@@ -102,6 +109,7 @@ function pagesOf(parts: SurfacesParts): PagesDeps<Sources> {
     charts: { feeSteps: parts.feeSteps, probes: sources.reads.probes },
     settled: ledger.stores.settled,
     settledOn: waysIn(config),
+    refused: config.statusHistory ? { read: parts.refusals.read, sentenceOf: sentenceOfRefusal } : null,
     demoBuyer: demoBuyerOf(config, clock),
   };
 }
