@@ -136,70 +136,45 @@ function medianText(values: readonly number[]): string | null {
   return median === null ? null : String(Math.round(median * 10) / 10);
 }
 
-/** A way to pay that is not listed here keeps its own name. */
-const WAY_NAMES: Readonly<Record<string, string>> = {
-  usdc: 'USDC',
-  gateway: 'USDC through the Gateway',
-  channels: 'USDC over payment channels',
-  lightning: 'Lightning',
-};
-
-export function wayName(rail: string): string {
-  return Object.hasOwn(WAY_NAMES, rail) ? (WAY_NAMES[rail] as string) : rail;
-}
-
-/** Amounts are in base units: sats for Lightning, else USDC. */
-export function amountOf(rail: string, amount: bigint): { readonly text: string; readonly unit: string } {
-  return rail === 'lightning'
-    ? { text: formatUnits(amount, MSAT_DECIMALS), unit: 'sats' }
-    : { text: formatUnits(amount, USDC_DECIMALS), unit: 'USDC' };
-}
-
-/** Calls and revenue a day, by the way that they were paid. `days`: the oldest first; the last one is today. */
+/** Calls and revenue a day, a line for each way to pay. `days`: the oldest first; the last one is today. */
 export function renderDays(days: readonly SettledDay[]): Html {
   const sold = new Set(days.flatMap(({ sums }) => (sums ?? []).flatMap(({ rail, count }) => (count > 0 ? rail : []))));
-  const rails = Object.keys(WAY_NAMES).filter((rail) => rail === 'usdc' || rail === 'lightning' || sold.has(rail));
-  const usdc = rails.filter((rail) => rail !== 'lightning');
-  const revenue = ({ amount }: RailSum) => amount;
-  const inUsdc = (amount: bigint) => amountOf('usdc', amount).text;
-  const inSats = (amount: bigint) => amountOf('lightning', amount).text;
-  return html`${renderDaily(days, { id: 'calls', title: 'Calls a day', unit: 'calls' }, rails, countOf, String)}
-${renderDaily(days, { id: 'revenue', title: 'Revenue a day in USDC', unit: 'USDC' }, usdc, revenue, inUsdc)}
-${renderDaily(days, { id: 'sats', title: 'Revenue a day in bitcoin', unit: 'sats' }, ['lightning'], revenue, inSats)}`;
-}
-
-const countOf = ({ count }: RailSum): bigint => BigInt(count);
-
-/** A line for each of `rails`. A day that is not read yet is a gap; one on which a rail sold nothing is a zero. */
-function renderDaily(
-  days: readonly SettledDay[],
-  names: Pick<Chart, 'id' | 'title' | 'unit'>,
-  rails: readonly string[],
-  of: (sum: RailSum) => bigint,
-  format: (value: bigint) => string,
-): Html {
-  const figureOf = (sums: readonly RailSum[], rail: string): bigint => {
-    const sum = sums.find((one) => one.rail === rail);
-    return sum ? of(sum) : 0n;
-  };
-  const total = days
-    .flatMap(({ sums }) => rails.map((rail) => figureOf(sums ?? [], rail)))
-    .reduce((sum, value) => sum + value, 0n);
-  const rows = days.map(({ dayMs, sums }) => ({
-    at: dayMs / 1000,
-    values: rails.map((rail) => sums && format(figureOf(sums, rail))),
-  }));
-  const unread = days.some(({ sums }) => sums === null) && ' Days that are not read yet are left out.';
-  return renderChart({
-    ...names,
-    kind: 'lines',
-    isDaily: true,
-    series: { labels: rails.map(wayName), rows },
-    summary: html`<p class="now" data-value="${format(total)}"><strong>${showDecimal(format(total), PLACES)}</strong> \
+  const inUsdc = ['usdc', ...[...sold].filter((rail) => rail !== 'usdc' && rail !== 'lightning').sort()];
+  const daily = (names: Pick<Chart, 'id' | 'title' | 'unit'>, rails: readonly string[], decimals: number | null) => {
+    const figureOf = ({ count, amount }: RailSum) => (decimals === null ? BigInt(count) : amount);
+    const add = (sum: bigint, figure: bigint) => sum + figure;
+    const show = (figure: bigint) => formatUnits(figure, decimals ?? 0);
+    const figures = days.map(({ sums }) =>
+      rails.map((rail) => sums?.flatMap((sum) => (sum.rail === rail ? figureOf(sum) : [])).reduce(add, 0n)),
+    );
+    const rows = days.map(({ dayMs }, at) => ({
+      at: dayMs / 1000,
+      values: (figures[at] ?? []).map((figure) => (figure === undefined ? null : show(figure))),
+    }));
+    const total = show(
+      figures
+        .flat()
+        .flatMap((figure) => figure ?? [])
+        .reduce(add, 0n),
+    );
+    const unread = days.some(({ sums }) => sums === null) && ' Days that are not read yet are left out.';
+    return renderChart({
+      ...names,
+      kind: 'lines',
+      isDaily: true,
+      series: { labels: rails.map(labelOf), rows },
+      summary: html`<p class="now" data-value="${total}"><strong>${showDecimal(total, PLACES)}</strong> \
 ${names.unit}</p>
 <p>In ${days.length} days, today so far included.${unread}</p>`,
-  });
+    });
+  };
+  return html`${daily({ id: 'calls', title: 'Calls a day', unit: 'calls' }, [...inUsdc, 'lightning'], null)}
+${daily({ id: 'revenue', title: 'Revenue a day in USDC', unit: 'USDC' }, inUsdc, USDC_DECIMALS)}
+${daily({ id: 'sats', title: 'Revenue a day in bitcoin', unit: 'sats' }, ['lightning'], MSAT_DECIMALS)}`;
 }
+
+const labelOf = (rail: string): string =>
+  rail === 'usdc' ? 'USDC' : `${rail.charAt(0).toUpperCase()}${rail.slice(1)}`;
 
 /** One row per moment, one column per line. Times in Unix seconds, oldest first. */
 interface Series {

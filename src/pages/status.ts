@@ -1,6 +1,7 @@
 import type { Answers } from '../catalogue/catalogue.ts';
 import { DAY_MS, nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/outcomes.ts';
+import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
 import type { RailSum, RefusalCounts, SettledDay } from '../payment/history.ts';
 import {
   type Html,
@@ -14,16 +15,7 @@ import {
   showTime,
   UNKNOWN,
 } from './html.ts';
-import {
-  amountOf,
-  LIVE_SWITCH,
-  renderDays,
-  renderLastRun,
-  renderLatencyChart,
-  renderRuns,
-  renderStrip,
-  wayName,
-} from './live.ts';
+import { LIVE_SWITCH, renderDays, renderLastRun, renderLatencyChart, renderRuns, renderStrip } from './live.ts';
 import type { PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
@@ -183,9 +175,10 @@ function renderSettled(sums: readonly RailSum[] | null, facilitator: Facilitator
 <caption>Since midnight UTC; the self-test’s purchases count</caption>
 ${renderHeads(['Rail', 'Payments', 'Sum'])}
 <tbody>${sums?.map(({ rail, count, amount }) => {
-    const { text, unit } = amountOf(rail, amount);
-    return html`<tr id="settled-${rail}"><th scope="row">${wayName(rail)}</th>\
-<td class="number">${showNumber(count)}</td><td class="number">${text} ${unit}</td></tr>
+    const [unit, decimals] = rail === 'lightning' ? ['sats', MSAT_DECIMALS] : ['USDC', USDC_DECIMALS];
+    const name = wordFor(rail, WAY_NAMES) ?? rail;
+    return html`<tr id="settled-${rail}"><th scope="row">${name}</th><td class="number">${showNumber(count)}</td>\
+<td class="number">${formatUnits(amount, decimals)} ${unit}</td></tr>
 `;
   })}
 <tr><th scope="row">Facilitator, for sellers</th>\
@@ -195,17 +188,26 @@ ${renderHeads(['Rail', 'Payments', 'Sum'])}
 ${sums === null && html`<p>The ledger gave no answer: ${UNKNOWN}.</p>`}`;
 }
 
+/** A way to pay that is not listed here keeps its own name. */
+const WAY_NAMES: Readonly<Record<string, string>> = {
+  usdc: 'USDC',
+  gateway: 'USDC through the Gateway',
+  channels: 'USDC over payment channels',
+  lightning: 'Lightning',
+};
+
 function todayOf(nowMs: number, sums: readonly RailSum[] | null): SettledDay {
   return { dayMs: Math.floor(nowMs / DAY_MS) * DAY_MS, sums };
 }
 
 function renderHistory({ sentenceOf }: History, refused: Refused | null, days: readonly SettledDay[]): Html {
-  return html`${renderPart('days-title', 'The last 30 days', html`<div class="charts">${renderDays(days)}</div>`)}
+  const charts = html`<div class="charts thirds">${renderDays(days)}</div>`;
+  return html`${renderPart('days-title', 'The last 30 days', charts)}
 ${renderPart(
   'refused-title',
   'Refused calls',
   html`<p>Calls whose payment was presented and that got no answer, by the code that they got. They cost the buyer \
-nothing, unless the answer said otherwise.</p>
+nothing, unless the answer said otherwise. A third party’s own words count as “other”.</p>
 ${live('refused', renderRefused(refused, sentenceOf))}`,
 )}`;
 }

@@ -143,9 +143,9 @@ const KEPT_MS = SHOWN_DAYS * DAY_MS;
 const REFUSED_READ_MS = 60_000;
 
 /**
- * Counts refused calls by hour and code. `isOurs`: whether a reason is one of our own. Others are a third party's words,
- * which might name a buyer on a public page, and count as `other`. A process that is killed loses its last hour; after
- * a write whose end is not known, the hour may count twice. Neither touches a sale.
+ * Counts refused calls by hour and code. A reason that is not `isOurs` is a third party's own words, which might name a
+ * buyer on a public page: it counts as `other`. A process that is killed loses its last hour; after a write whose end
+ * is not known, an hour may count twice. No sale waits for any of it.
  */
 export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string) => boolean, clock: Clock, log: Log) {
   const nameOf = nameRefusals();
