@@ -2,7 +2,7 @@ import type { Answers } from '../catalogue/catalogue.ts';
 import { DAY_MS, nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/outcomes.ts';
 import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
-import type { RailSum, RefusalCounts, SettledDay } from '../payment/history.ts';
+import type { RailSum, SettledDay } from '../payment/history.ts';
 import {
   type Html,
   html,
@@ -28,22 +28,15 @@ type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
 /** So long after a start, what was not read yet is no fault: the first readings take seconds. */
 const STARTING_MS = 60_000;
 
-/** What the page shows of the last 30 days. */
-interface History {
-  readonly days: () => Promise<readonly SettledDay[]>;
-  readonly refused: RefusalCounts['read'];
-  /** What a buyer is told for a code; undefined where that differs from call to call. */
-  sentenceOf(code: string): string | undefined;
-}
-type Refused = Awaited<ReturnType<History['refused']>>;
+type Refused = Awaited<ReturnType<NonNullable<PageParts['refused']>['read']>>;
+type SentenceOf = NonNullable<PageParts['refused']>['sentenceOf'];
 
-/** A part that gives no answer is shown as not known. Without `history`, earlier days are not shown. */
+/** A part that gives no answer is shown as not known. Of earlier days nothing is shown unless `refused` is there. */
 export async function renderStatus(
   parts: PageParts,
   settledToday: () => Promise<readonly RailSum[]>,
-  history: History | null = null,
+  settledDays: () => Promise<readonly SettledDay[]>,
 ): Promise<string> {
-  const [days, refused] = [history?.days() ?? null, history?.refused().catch(() => null) ?? null];
   const [health, rpc, selfTest, state, settled, facilitator] = await Promise.all([
     parts.read('/health'),
     parts.read('/rpc'),
@@ -70,7 +63,7 @@ export async function renderStatus(
 ${renderPart('settled-title', 'Settled today', live('settled', renderSettled(settled, facilitator)))}
 ${renderPart('lag-title', 'Collected data', live('lag', renderLag(health)))}
 </div>
-${history && renderHistory(history, await refused, [...((await days) ?? []), todayOf(parts.clock.nowMs(), settled)])}
+${await renderHistory(parts, settled, settledDays)}
 ${renderPart('rails-title', 'Payment rails', live('rails', rails))}
 ${renderPart(
   'sources-title',
@@ -196,11 +189,14 @@ const WAY_NAMES: Readonly<Record<string, string>> = {
   lightning: 'Lightning',
 };
 
-function todayOf(nowMs: number, sums: readonly RailSum[] | null): SettledDay {
-  return { dayMs: Math.floor(nowMs / DAY_MS) * DAY_MS, sums };
-}
-
-function renderHistory({ sentenceOf }: History, refused: Refused | null, days: readonly SettledDay[]): Html {
+async function renderHistory(
+  { refused, clock }: Pick<PageParts, 'refused' | 'clock'>,
+  today: readonly RailSum[] | null,
+  settledDays: () => Promise<readonly SettledDay[]>,
+): Promise<Html | null> {
+  if (refused === null) return null;
+  const [before, calls] = await Promise.all([settledDays(), refused.read().catch(() => null)]);
+  const days = [...before, { dayMs: Math.floor(clock.nowMs() / DAY_MS) * DAY_MS, sums: today }];
   const charts = html`<div class="charts thirds">${renderDays(days)}</div>`;
   return html`${renderPart('days-title', 'The last 30 days', charts)}
 ${renderPart(
@@ -208,12 +204,12 @@ ${renderPart(
   'Refused calls',
   html`<p>Calls whose payment was presented and that got no answer, by the code that they got. They cost the buyer \
 nothing, unless the answer said otherwise. A third party’s own words count as “other”.</p>
-${live('refused', renderRefused(refused, sentenceOf))}`,
+${live('refused', renderRefused(calls, refused.sentenceOf))}`,
 )}`;
 }
 
 /** `refused`: null when the ledger did not answer. */
-function renderRefused(refused: Refused | null, sentenceOf: History['sentenceOf']): Html {
+function renderRefused(refused: Refused | null, sentenceOf: SentenceOf): Html {
   if (refused === null) return html`<p>${UNKNOWN}</p>`;
   if (refused.length === 0) return html`<p>None in the last 30 days.</p>`;
   return renderCards(

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, DAY_MS } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
-import { createRounds, inTime, keepReading } from '../lib/tasks.ts';
+import { createLoop, createRounds, inTime, keepReading, shareRun } from '../lib/tasks.ts';
 import type { RefusalStore, RefusedCalls } from '../store/ports/stores.ts';
 import { nameRefusals, OTHER, PaymentRefused } from './refusal.ts';
 
@@ -104,10 +104,14 @@ export function createSettledDays(
 ): () => Promise<readonly SettledDay[]> {
   const add = createAdding(source, railOf);
   const kept = new Map<number, Sums>();
-  let reading: Promise<void> | null = null;
+  const shownDays = () => {
+    const today = Math.floor(clock.nowMs() / DAY_MS) * DAY_MS;
+    return Array.from({ length: SHOWN_DAYS - 1 }, (_, before) => today - (before + 1) * DAY_MS);
+  };
+  const isLacking = (day: number) => !kept.has(day) && clock.nowMs() >= day + DAY_MS + MOMENTS_MS;
 
-  async function readDays(days: readonly number[]): Promise<void> {
-    for (const day of days) {
+  const readDays = shareRun(async () => {
+    for (const day of shownDays().filter(isLacking)) {
       let sums: Sums = new Map();
       for (let from = day; from < day + DAY_MS; from += HOUR_MS) {
         sums = await add(sums, from, from + HOUR_MS);
@@ -115,22 +119,13 @@ export function createSettledDays(
       }
       kept.set(day, sums);
     }
-  }
+  });
 
   return async () => {
-    const now = clock.nowMs();
-    const today = Math.floor(now / DAY_MS) * DAY_MS;
-    const days = Array.from({ length: SHOWN_DAYS - 1 }, (_, before) => today - (before + 1) * DAY_MS);
-    for (const day of kept.keys()) if (day < today - SHOWN_DAYS * DAY_MS) kept.delete(day);
-    const lacking = days.filter((day) => !kept.has(day) && now >= day + DAY_MS + MOMENTS_MS);
-    if (lacking.length > 0) {
-      reading ??= readDays(lacking)
-        .catch(() => {})
-        .finally(() => {
-          reading = null;
-        });
-      await inTime(reading, WAIT_MS, clock, () => new Error('the days are still being read')).catch(() => {});
-    }
+    const days = shownDays();
+    for (const day of kept.keys()) if (!days.includes(day)) kept.delete(day);
+    if (days.some(isLacking))
+      await inTime(readDays(), WAIT_MS, clock, () => new Error('the days are still being read')).catch(() => {});
     return days.reverse().map((dayMs) => {
       const sums = kept.get(dayMs);
       return { dayMs, sums: sums ? [...sums.values()] : null };
@@ -150,8 +145,6 @@ const REFUSED_READ_MS = 60_000;
 export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string) => boolean, clock: Clock, log: Log) {
   const nameOf = nameRefusals();
   const pending = new Map<number, Map<string, number>>();
-  const ended = new AbortController();
-  let loop: Promise<void> | null = null;
   const hourNow = (): number => Math.floor(clock.nowMs() / HOUR_MS) * HOUR_MS;
   const monthAgo = (): number => clock.nowMs() - KEPT_MS;
   const dayAgo = (): number => clock.nowMs() - DAY_MS;
@@ -180,12 +173,8 @@ export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string
   }
   const rounds = createRounds(write, log);
 
-  async function run(): Promise<void> {
-    while (!ended.signal.aborted) {
-      await clock.sleep(HOUR_MS - (clock.nowMs() % HOUR_MS), ended.signal).catch(() => {});
-      if (!ended.signal.aborted || pending.size > 0) await rounds();
-    }
-  }
+  const untilTurn = (): number => HOUR_MS - (clock.nowMs() % HOUR_MS);
+  const { start, stop } = createLoop(clock, () => rounds().then(untilTurn), untilTurn());
 
   return {
     count: (error: unknown): void => {
@@ -203,13 +192,11 @@ export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string
       }
       return [...byCode.values()].sort((a, b) => b.count - a.count || (a.code < b.code ? -1 : 1));
     },
-    start: (): void => {
-      loop = run();
-    },
+    start,
     /** Writes what is counted. Never rejects. */
     stop: async (): Promise<void> => {
-      ended.abort();
-      await loop;
+      await stop();
+      if (pending.size > 0) await rounds();
     },
   };
 }

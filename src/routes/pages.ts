@@ -9,7 +9,7 @@ import { mountReference } from '../pages/reference.ts';
 import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '../pages/send.ts';
 import { renderTerms } from '../pages/small.ts';
 import { renderStatus } from '../pages/status.ts';
-import { createSettledToday } from '../payment/history.ts';
+import { createSettledDays, createSettledToday } from '../payment/history.ts';
 import { createDocument, type MetaDeps } from './meta.ts';
 
 /** The pages for people and their assets. Without `pages` it mounts nothing. */
@@ -24,6 +24,7 @@ export async function pageRoutes<S>(
   const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
   const railOf = (contract: Uint8Array | null) => (contract ? deps.settledOn(contract) : 'lightning');
   const settledToday = createSettledToday(deps.settled, railOf, clock, ['usdc', 'lightning']);
+  const settledDays = createSettledDays(deps.settled, railOf, clock);
   mountAssets(app);
   mountSiteFiles(app);
   const terms = encodePage(renderTerms(deps.config));
@@ -33,7 +34,7 @@ export async function pageRoutes<S>(
   mountDemoBuyer(app, { ...deps, prices });
   const landing = keepPage(clock, () => renderLanding(parts));
   mountPage(app, '/', landing);
-  const status = keepPage(clock, () => renderStatus(parts, settledToday));
+  const status = keepPage(clock, () => renderStatus(parts, settledToday, settledDays));
   mountPage(app, '/status', status);
   mountPage(app, '/market', async (request, reply) => {
     const { text, isBad } = await renderMarket(parts, request.query as Record<string, unknown>);
