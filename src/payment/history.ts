@@ -151,24 +151,19 @@ export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string
   const readStored = () => keepReading(() => store.since(monthAgo(), dayAgo()), REFUSED_READ_MS, clock);
   let stored = readStored();
 
-  function add(hour: number, code: string, count: number): void {
-    const codes = pending.get(hour) ?? new Map<string, number>();
-    pending.set(hour, codes.set(code, (codes.get(code) ?? 0) + count));
-  }
-
   async function write(): Promise<void> {
     // Without refusals, what is too old is deleted all the same.
     const hours = pending.size > 0 ? [...pending] : [[hourNow(), new Map<string, number>()] as const];
     for (const [hour, codes] of hours) {
-      pending.delete(hour);
-      try {
-        await store.add(hour, codes, monthAgo());
-      } catch (error) {
-        for (const [code, count] of codes) add(hour, code, count);
-        throw error;
-      } finally {
-        stored = readStored();
+      const written = new Map(codes);
+      await store.add(hour, written, monthAgo());
+      stored = readStored();
+      for (const [code, count] of written) {
+        const left = (codes.get(code) ?? 0) - count;
+        if (left > 0) codes.set(code, left);
+        else codes.delete(code);
       }
+      if (codes.size === 0) pending.delete(hour);
     }
   }
   const rounds = createRounds(write, log);
@@ -179,7 +174,9 @@ export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string
   return {
     count: (error: unknown): void => {
       const isForeign = error instanceof PaymentRefused && !isOurs(error.reason);
-      add(hourNow(), isForeign ? OTHER : nameOf(error), 1);
+      const code = isForeign ? OTHER : nameOf(error);
+      const codes = pending.get(hourNow()) ?? new Map<string, number>();
+      pending.set(hourNow(), codes.set(code, (codes.get(code) ?? 0) + 1));
     },
     /** Of the last 30 days, and in them of the last 24 hours, the highest count first; this process's own at once. */
     read: async (): Promise<readonly RefusedCalls[]> => {

@@ -1,24 +1,27 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { Unavailable } from '../../../src/errors.ts';
 import { createRefusalCounts } from '../../../src/payment/history.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { storesOver } from '../../../src/store/open.ts';
 import type { RefusalStore } from '../../../src/store/ports/stores.ts';
-import { openMemoryLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
+import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
+import { openMemory } from '../../support/ledger/memory-ledger.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const NOON = Date.UTC(2026, 10, 30, 12);
 
-function open(startMs = NOON + 1000, given = storesOf(openMemoryLedger()).refusals) {
+function open(startMs = NOON + 1000, given = storesOver(openMemory(openMemoryLedger())).refusals) {
   const clock = createManualClock(startMs);
   const writes: (readonly [hour: number, counts: object])[] = [];
   const lines: string[] = [];
-  const state = { isDown: false };
+  const state: { isDown: boolean; gate: Promise<void> | null } = { isDown: false, gate: null };
   const store: RefusalStore = {
     since: given.since,
     add: async (hour, counts, keepFrom) => {
       writes.push([hour, Object.fromEntries(counts)]);
+      await state.gate;
       if (state.isDown) throw new Error('closed');
       await given.add(hour, counts, keepFrom);
     },
@@ -102,6 +105,32 @@ test('a write that fails is made again at the next turn, and loses and doubles n
     ]),
   );
   expect(await counts.read()).toEqual([{ code: 'expired', count: 3, recentCount: 3 }]);
+  await counts.stop();
+});
+
+test('what is refused while a write is under way waits for the next one, and is shown meanwhile', async () => {
+  const { clock, writes, state, counts, refuse } = open();
+  const gate = Promise.withResolvers<void>();
+  state.gate = gate.promise;
+  refuse('expired', 2);
+  refuse('used');
+  await clock.advance(HOUR - 1000);
+  refuse('ours new');
+  refuse('used', 4);
+  expect(await counts.read()).toHaveLength(3);
+  state.gate = null;
+  gate.resolve();
+  await vi.waitFor(() => expect(clock.pendingSleeps()).toEqual([HOUR]));
+  await clock.advance(HOUR);
+  expect(writes).toEqual([
+    [NOON, { expired: 2, used: 1 }],
+    [NOON + HOUR, { 'ours new': 1, used: 4 }],
+  ]);
+  expect((await counts.read()).map(({ code, count }) => [code, count])).toEqual([
+    ['used', 5],
+    ['expired', 2],
+    ['ours new', 1],
+  ]);
   await counts.stop();
 });
 
