@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openChainDatabase } from '../../src/collector/store/database.ts';
 import type { ListedEntry } from '../../src/discovery/entry.ts';
 import { putBlocks } from '../support/chain/chain-rows.ts';
@@ -331,9 +331,16 @@ describe('the last thirty days on /status', () => {
   test('have charts of calls and revenue, and count a call that was refused just now', async () => {
     const refused = await get(offer, { 'payment-signature': 'AAAA' });
     expect(refused.status).toBe(402);
-    const { body } = await get('/status');
+    // A page is kept for a second.
+    const body = await vi.waitFor(
+      async () => {
+        const page = await get('/status');
+        expect(page.body).toMatch(/<code>invalid_payload<\/code><\/th><td [^>]*>1<\/td>/);
+        return page.body;
+      },
+      { timeout: 30_000, interval: 100 },
+    );
     expect(body).toMatch(/<code>expired<\/code><\/th><td [^>]*>12,345<\/td>/);
-    expect(body).toMatch(/<code>invalid_payload<\/code><\/th><td [^>]*>1<\/td>/);
     expect(body.match(/<figure class="chart"[^>]* data-step="day"/g)).toHaveLength(3);
     expect(body).toMatch(/id="revenue-summary" data-live><p class="now" data-value="0\.0005">/);
   });
