@@ -94,7 +94,7 @@ export interface SettledDay {
 
 /**
  * The whole days before today, the oldest first. A past day's sums do not change, so each is read once: hour by hour,
- * the newest day first, with a turn of the event loop after each. A ledger of millions of payments so delays no sale.
+ * the newest day first, with a turn of the event loop after each. Millions of payments so delay a sale by milliseconds.
  * Who asks meanwhile, or while the ledger does not answer, gets what is read so far.
  */
 export function createSettledDays(
