@@ -146,8 +146,7 @@ async function buy(buying: Buying): Promise<Outcome | 'anew'> {
       plan: content,
       channel: plan.channel,
     },
-    rate,
-    buying.me,
+    { rate, payers: payersOf(buying), me: buying.me },
   );
   if (counted.kind === 'over') throw new Refused('above-budget', `${counted.message}; nothing was ${done}`);
   if (counted.kind === 'taken') {

@@ -248,6 +248,34 @@ describe('one call', () => {
     expect(readdirSync(folder)).toContain('wallet.db');
   });
 
+  test('that is asked for over two rails at once is paid once', async () => {
+    const env = { BUYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`, PAYER_URL: 'http://wallet.test' };
+    const [usdc, sats] = [shop('exact', { env }), shop('lightning')];
+    // The first question is answered in USDC, the second in sats, before anything is counted.
+    const both = Promise.withResolvers<void>();
+    let questions = 0;
+    const buyer = usdc.open({
+      payerFrom: async () => sats.seller.payer,
+      sellerOf: (call) => {
+        const [inUsdc, inSats] = [usdc.seller.sellerOf(call), sats.seller.sellerOf(call)];
+        const first = questions++ === 0;
+        if (questions === 2) both.resolve();
+        return {
+          ...inUsdc,
+          async send(payment) {
+            if (payment) return inUsdc.send(payment);
+            await both.promise;
+            return first ? inUsdc.send() : inSats.send();
+          },
+        };
+      },
+    });
+    const outcomes = await Promise.all([buyer.pay(at('a'), LIMITS), buyer.pay(at('a'), LIMITS)]);
+    expect(outcomes.map(wordOf)).toEqual(['answered', 'answered']);
+    expect(buyer.open().map(({ way }) => way)).toEqual(['exact']);
+    expect([usdc.seller.charges.get('/a'), sats.seller.held()]).toEqual([1, 0n]);
+  });
+
   test('that was given up by a person is paid anew, and both payments stay counted', async () => {
     const { seller, buyer, open } = shop();
     const away = open({ sellerOf: silent(seller) });
@@ -378,8 +406,7 @@ describe('the record', () => {
           plan: {},
           channel: 'c',
         },
-        null,
-        'me',
+        { rate: null, payers: ['p'], me: 'me' },
       );
       return found.kind === 'counted' ? found.row.id : found.kind;
     };
