@@ -102,7 +102,10 @@ function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
       const client = new Client({ name: 'percall', version: '1' });
       const header = payment['PAYMENT-SIGNATURE'];
       const _meta = header === undefined ? undefined : { [PAYMENT]: decodePaymentSignatureHeader(header) };
-      const transport = new StreamableHTTPClientTransport(new URL(server), boundTo(MAX_BYTES));
+      const transport = new StreamableHTTPClientTransport(
+        new URL(server),
+        boundTo({ bytes: MAX_BYTES, withinMs: ANSWER_WITHIN_MS }),
+      );
       try {
         // The SDK's own types contradict each other under exactOptionalPropertyTypes.
         await client.connect(transport as never, { timeout: ANSWER_WITHIN_MS });
@@ -115,15 +118,20 @@ function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
   };
 }
 
-/** Lets a tool server send so many bytes an answer, and lead nowhere else. The SDK alone would read any number. */
-export function boundTo(maxBytes: number) {
+/**
+ * Lets a tool server send so many bytes an answer, take so long for it, and lead nowhere else. The SDK alone would read
+ * any number, and bounds the time of requests only: a notification waits for its answer too.
+ */
+export function boundTo({ bytes: most, withinMs }: { readonly bytes: number; readonly withinMs: number }) {
   const bounded = async (url: string | URL, init?: RequestInit): Promise<Response> => {
-    const answer = await fetch(url, { ...init, redirect: 'error' });
+    const late = AbortSignal.timeout(withinMs);
+    const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
+    const answer = await fetch(url, { ...init, signal, redirect: 'error' });
     let bytes = 0;
     const counting = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, out) {
         bytes += chunk.byteLength;
-        if (bytes > maxBytes) out.error(new Error('the answer is too long'));
+        if (bytes > most) out.error(new Error('the answer is too long'));
         else out.enqueue(chunk);
       },
     });

@@ -185,6 +185,8 @@ function createTurns() {
 const AGAIN_MS = 30_000;
 /** A host and its model read no more than this of a list, in bytes. */
 const MOST_LIST = 300_000;
+/** So many tools that are left out are told one by one. */
+const MOST_TOLD = 20;
 
 /**
  * The seller's tools by the names that the host sees. A name stays with its tool as long as this process runs, so a
@@ -208,7 +210,8 @@ function createShelves(terms: Terms, changed: () => void) {
   async function readNow(): Promise<Shelf> {
     try {
       const list = await readSellerTools(seller, listRail);
-      for (const what of list.leftOut) say(`warning: ${seller.host} lists ${what}; left out`);
+      for (const what of list.leftOut.slice(0, MOST_TOLD)) say(`warning: ${seller.host} lists ${what}; left out`);
+      if (list.leftOut.length > MOST_TOLD) say(`warning: ${list.leftOut.length - MOST_TOLD} more are left out`);
       const all = list.tools.map((tool): [string, SellerTool] => [nameOf(tool), tool]);
       let bytes = 0;
       const shown = all.filter(([name, tool]) => {
