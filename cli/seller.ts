@@ -50,13 +50,16 @@ export class CutOff extends Error {
   }
 }
 
+/** A URL's host and port as budgets and pins know them: `api.example.` is `api.example`. */
+export const hostOf = ({ host }: URL): string => host.replace(/\.(?=:\d+$|$)/, '');
+
 export function sellerOf(call: Call): Seller {
   return call.kind === 'http' ? httpSeller(call) : toolSeller(call);
 }
 
 function httpSeller({ method, url, body }: HttpCall): Seller {
   return {
-    host: url.host,
+    host: hostOf(url),
     name: `${method} ${boundUrl(url)}`,
     async send(payment = {}) {
       // Redirects are not followed: the payment would be made out to a third party, or be given to one.
@@ -94,7 +97,7 @@ const RECEIPT = 'x402/payment-response';
 /** A tool's result as HTTP has it: a demand is a 402, a problem has its own status, anything else is a 200. */
 function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
   return {
-    host: server.host,
+    host: hostOf(server),
     name: `tools/call ${boundUrl(server)} ${name} ${JSON.stringify(given)}`,
     async send(payment = {}) {
       const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');

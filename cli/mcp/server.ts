@@ -12,6 +12,7 @@ import {
 import { formatSats, formatUsdc } from '../money.ts';
 import type { Call, Limits, Outcome, Rail } from '../port.ts';
 import { printable } from '../printable.ts';
+import { hostOf } from '../seller.ts';
 import { type AskTerms, type Objection, objectionTo } from './asking.ts';
 import { nameFor, OWN_NAMES, quoted } from './clean.ts';
 import { OWN_TOOLS } from './own-tools.ts';
@@ -125,7 +126,7 @@ interface Serving {
 /** A call of a seller's tool, from its arguments to its result. */
 async function sold(name: string, given: Record<string, unknown>, serving: Serving): Promise<CallToolResult> {
   const { call, terms, shelves, stdio, changed } = serving;
-  const { host } = terms.seller;
+  const host = hostOf(terms.seller);
   const tool = (shelves.shown() ?? (await shelves.read())).get(name);
   if (!tool) throw new McpError(ErrorCode.InvalidParams, `there is no tool ${printable(name)}`);
   let made: Call;
@@ -157,7 +158,7 @@ interface Wanted {
 /** Pays where nothing speaks against it. A refusal says what did. */
 async function buy(made: Call, { tool, name, given, serving }: Wanted): Promise<Outcome> {
   const { call, terms, server } = serving;
-  const asked = { tool: name, host: terms.seller.host, given, signal: call.signal };
+  const asked = { tool: name, host: hostOf(terms.seller), given, signal: call.signal };
   let objection: Objection = null;
   const outcome = await terms.buyer.pay(made, {
     ...terms.limits,
