@@ -164,7 +164,7 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (val
  * Controls and invisible characters, by which a text hides words or turns a terminal: the 240 further variation
  * selectors too, one for each byte. Line ends, tabs and the joiners of scripts and emoji stay.
  */
-const HIDDEN = /(?![\n\r\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}\u{e0100}-\u{e01ef}]/gu;
+const HIDDEN = /(?![\n\r\t\u200c\u200d])(?:[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}]|[\u{e0100}-\u{e01ef}])/gu;
 
 /**
  * An answer as a model may read it. JSON keeps its meaning, because hidden characters become its own escapes; of other

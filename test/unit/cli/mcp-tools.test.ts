@@ -62,7 +62,11 @@ describe('names', () => {
 
   test('hundreds of tools that are left out are not told one by one', async () => {
     const { stderr } = await listed(Array.from({ length: 100 }, () => toolOf('no name')));
-    expect(stderr().split('\n').filter((line) => line.includes('whose name is no plain text'))).toHaveLength(20);
+    expect(
+      stderr()
+        .split('\n')
+        .filter((line) => line.includes('whose name is no plain text')),
+    ).toHaveLength(20);
     expect(stderr()).toContain('warning: 80 more are left out');
   });
 

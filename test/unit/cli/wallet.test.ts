@@ -98,8 +98,7 @@ describe('a budget', () => {
     expect(await wordAt('http://b\u00fccher.test./b')).toBe('refused: above-budget');
     expect(await wordAt('https://bucher.test/c')).toBe('answered');
     expect(await wordAt('https://xn--bcher-kva.test:8443/d')).toBe('answered');
-    for (const host of ['a@b.test', 'a.test/x', 'a.test?x', '', 'a b'])
-      expect(await set(host, '0'), host).toBe('');
+    for (const host of ['a@b.test', 'a.test/x', 'a.test?x', '', 'a b']) expect(await set(host, '0'), host).toBe('');
   });
 
   test('of an hour forgets what is older, and of a day does not', async () => {
