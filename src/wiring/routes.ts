@@ -10,9 +10,9 @@ import { createOutcomes } from '../lib/outcomes.ts';
 import { keepReading } from '../lib/tasks.ts';
 import type { McpDeps } from '../mcp/mount.ts';
 import type { PagesDeps } from '../pages/page-parts.ts';
-import { createProblemPage, renderReceipt } from '../pages/small.ts';
+import { createProblemPage, createUnpaidPage, renderReceipt } from '../pages/small.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
-import { createGate } from '../payment/gate.ts';
+import { createGate, type UnpaidPage } from '../payment/gate.ts';
 import type { RefusalCounts } from '../payment/history.ts';
 import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
@@ -76,17 +76,19 @@ export function createSurfaces(parts: SurfacesParts) {
     parts.refusals.count(error);
   };
   const surface = surfacesOf(parts, onRefused);
+  const pages = pagesOf(parts);
+  const pageOf = createUnpaidPage({ ...pages, hasLightning: config.lightning.receiver !== null });
   const toolCheckouts = { usdc: usdcTools(offerOf), lightning: lightning.tools };
   const isPlain = (endpoint: Endpoint<never>) => isSoldPlainly(endpoint, config.rails);
 
   return {
-    paid: surface('paid', usdcRoutes(offerOf, sources), usdcProtocol),
+    paid: surface('paid', usdcRoutes(offerOf, sources), usdcProtocol, { pageOf }),
     lightning: {
       ...surface('lightning', lightning.routes, lightning.protocol),
       describe: lightning.describe(parts.listed),
     },
-    mpp: mpp && surface('mpp', usdcRoutes(plainOffers(config, mpp), sources), mpp, isPlain),
-    pages: pagesOf(parts),
+    mpp: mpp && surface('mpp', usdcRoutes(plainOffers(config, mpp), sources), mpp, { sells: isPlain }),
+    pages,
     tools: {
       ...toolsOf(parts),
       isLightning: lightning.rail.recognises,
@@ -146,6 +148,12 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
   };
 }
 
+interface SurfaceRules {
+  /** By default everything that is on. */
+  readonly sells?: (endpoint: Endpoint<Sources>) => boolean;
+  readonly pageOf?: (endpoint: Endpoint<Sources>) => UnpaidPage;
+}
+
 /** Makes the priced surfaces, each with a gate that knows what is sold there. */
 function surfacesOf(
   { config, catalogue, off, sources, log }: SurfacesParts,
@@ -157,7 +165,7 @@ function surfacesOf(
     surface: PricedSurface<Sources>['surface'],
     checkoutOf: CheckoutOf<Sources, Demand>,
     protocol: HttpProtocol,
-    sells = (_: Endpoint<Sources>) => true,
+    { sells = () => true, pageOf }: SurfaceRules = {},
   ): PricedSurface<Sources> => {
     const gate = createGate<Sources>({
       checkoutOf(endpoint) {
@@ -169,6 +177,7 @@ function surfacesOf(
       protocol,
       log,
       onRefused: (error) => onRefused(surface, error),
+      ...(pageOf && { pageOf }),
     });
     return { surface, gate, catalogue: [...known, ...off], chainSegment: config.network.segment };
   };
