@@ -56,6 +56,7 @@ null.`,
     `## Documents
 - [OpenAPI](/openapi.json): parameters, answers, errors, prices; [priced routes alone](/openapi-priced.json)
 - [Search](/v1/market/search): payable routes, here and of other sellers, \`?q=\` in plain words
+- [Skill](/SKILL.md): how to find, price, pay, never twice
 - [MCP](/mcp): every route as a tool, by POST (streamable HTTP); in bitcoin at /mcp/lightning
 - [Prices](/v1/paid), [in bitcoin](/v1/lightning), [x402 manifest](/.well-known/x402)`,
   ];

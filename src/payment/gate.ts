@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { API_CATALOG_LINK } from '../catalogue/paths.ts';
 import { clientKey, identityOf } from '../lib/limits/count.ts';
 import type { Log } from '../lib/log.ts';
 import type { Ask, Sold } from './call.ts';
@@ -118,7 +119,11 @@ function sendUnpaid(request: FastifyRequest, reply: FastifyReply, demand: Demand
 
 function send402(reply: FastifyReply, { fields, body, contentType }: Demand): void {
   setFields(reply.code(402), fields);
-  reply.header('cache-control', 'no-store').header('content-type', contentType).send(body);
+  reply
+    .header('link', API_CATALOG_LINK)
+    .header('cache-control', 'no-store')
+    .header('content-type', contentType)
+    .send(body);
 }
 
 function setFields(reply: FastifyReply, fields: Fields): FastifyReply {

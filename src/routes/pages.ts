@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { API_CATALOG_LINK } from '../catalogue/paths.ts';
 import type { Mounted } from '../http/openapi/route.ts';
 import type { Limited } from '../http/rate-limit.ts';
 import { mountDemoBuyer } from '../pages/demo-buyer.ts';
@@ -33,7 +34,10 @@ export async function pageRoutes<S>(
   const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
   mountDemoBuyer(app, { ...deps, prices });
   const landing = keepPage(clock, () => renderLanding(parts));
-  mountPage(app, '/', landing);
+  mountPage(app, '/', (_request, reply) => {
+    reply.header('link', API_CATALOG_LINK);
+    return landing();
+  });
   const status = keepPage(clock, () => renderStatus(parts, settledToday, settledDays));
   mountPage(app, '/status', status);
   mountPage(app, '/market', async (request, reply) => {
