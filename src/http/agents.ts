@@ -3,7 +3,7 @@ import { API_CATALOG, entriesOn, pathOn, surfacesOf } from '../catalogue/paths.t
 import type { Config } from '../config.ts';
 import { chainTitle, SERVICE_VERSION } from '../lib/service.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
-import { dearestRequirement, type RequirementOf } from './documents.ts';
+import { dearestRequirement, type Requirement, type RequirementOf } from './documents.ts';
 
 // What agents and their registries look for by convention: the skill (agentskills.io), the API catalog (RFC 9727), the
 // agent's registration (ERC-8004) and the MCP registry's `server.json`. All of it is made of catalogue and configuration.
@@ -23,9 +23,10 @@ export const SKILL_NAME = 'percall';
 
 /** At most 6,000 bytes: with it and an HTTP client alone an agent finds, prices and buys an answer, and pays it once. */
 export function createSkill(facts: AgentFacts): string {
-  const paid = entriesOn(facts.catalogue, 'paid');
-  const parts = [header(facts), finding(facts), pricing(facts, paid), PAYING, AGAIN, money(facts)];
-  return `${[...parts, tools(facts)].join('\n\n')}\n`;
+  const { network = '', asset = '', amount = '0' } = dearestRequirement(facts.catalogue, facts.requirementOf) ?? {};
+  const asked = { network, asset, amount };
+  const steps = [finding(facts), pricing(asked), paying(asked), AGAIN, money(facts)];
+  return `${[header(facts), ...steps, tools(facts)].join('\n\n')}\n`;
 }
 
 /** What each family of routes is about, by the first segment of their paths; another one stands for itself. */
@@ -95,8 +96,9 @@ function familiesOf(catalogue: readonly Endpoint<never>[]): Map<string, Endpoint
   return families;
 }
 
-function pricing({ requirementOf }: AgentFacts, paid: readonly Endpoint<never>[]): string {
-  const { network = '', asset = '', amount = '0' } = dearestRequirement(paid, requirementOf) ?? {};
+type Asked = Pick<Requirement, 'network' | 'asset' | 'amount'>;
+
+function pricing({ network, asset, amount }: Asked): string {
   return `## 2. Read the price
 \`GET\` the route's URL with its parameters. The 402's header \`PAYMENT-REQUIRED\` is base64 of JSON. In its \`accepts\` \
 take the *entry* with \`scheme\` \`exact\`, \`network\` \`${network}\`, \`asset\` \`${asset}\` and \
@@ -110,11 +112,11 @@ const AUTHORIZATION = ['from', 'to', 'value', 'validAfter', 'validBefore', 'nonc
 const TYPE_OF = ['address', 'address', 'uint256', 'uint256', 'uint256', 'bytes32'];
 
 /** Typed data as EIP-712 signers take it. What stands in <> is filled in. */
-const TYPED_DATA = {
+const typedDataOn = (network: string) => ({
   domain: {
     name: '<entry.extra.name>',
     version: '<entry.extra.version>',
-    chainId: '<the number in entry.network>',
+    chainId: Number(network.split(':')[1]),
     verifyingContract: '<entry.asset>',
   },
   primaryType: 'TransferWithAuthorization',
@@ -127,7 +129,7 @@ const TYPED_DATA = {
     validBefore: '<now in Unix seconds + 600>',
     nonce: '<0x and 32 random bytes in hex>',
   },
-};
+});
 const PAYLOAD = {
   x402Version: 2,
   accepted: '<entry>',
@@ -135,10 +137,11 @@ const PAYLOAD = {
   extensions: { 'payment-identifier': { info: { id: '<16 to 128 random letters and digits>' } } },
 };
 
-const PAYING = `## 3. Pay
+function paying({ network }: Asked): string {
+  return `## 3. Pay
 Sign this typed data (no gas). Fill in what stands in <>:
 \`\`\`json
-${JSON.stringify(TYPED_DATA)}
+${JSON.stringify(typedDataOn(network))}
 \`\`\`
 Put it into this payment, and **keep the payment on disk before you send it**:
 \`\`\`json
@@ -146,6 +149,7 @@ ${JSON.stringify(PAYLOAD)}
 \`\`\`
 Repeat the \`GET\`, URL unchanged, with the header \`PAYMENT-SIGNATURE\`: base64 of the payment. 200 is the answer; its \
 header \`PAYMENT-RESPONSE\` is base64 JSON with the \`transaction\`. Any x402 v2 client does steps 2 and 3 too.`;
+}
 
 const AGAIN = `## 4. Never pay twice
 Until the answer is there, send the *same* payment for the *same* URL again. It is never taken twice, and brings the \
