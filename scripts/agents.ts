@@ -3,8 +3,9 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { catalogue } from '../src/catalogue/catalogue.ts';
 import { loadConfig } from '../src/config.ts';
-import { createServerJson, createSkill, SKILL_NAME } from '../src/http/agents.ts';
+import { createSkill } from '../src/http/documents.ts';
 import { offersUnder } from '../src/wiring/surfaces.ts';
+import { createServerJson } from './lib/server-json.ts';
 
 // Writes the skill and the MCP registry's server.json to docs/agents/, for Arc and with placeholders for the origin. With --check it compares instead, and
 // exits with 1 when they differ. With an origin it prints the server.json of the service there: `npm run -s agents -- https://api.example.com`.
@@ -21,17 +22,17 @@ const skill = createSkill({
   chain: config.network,
   publicOrigin: '$ORIGIN',
   requirementOf: (endpoint) => offerOf(endpoint).requirement,
-  hasLightning: true,
+  lightning: true,
   mpp: false,
 });
 
 function serverJson(origin: string): string {
-  const document = createServerJson({ catalogue, publicOrigin: new URL(origin).origin });
+  const document = createServerJson(new URL(origin).origin, catalogue);
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
 const FILES = [
-  [`docs/agents/${SKILL_NAME}/SKILL.md`, skill],
+  ['docs/agents/percall/SKILL.md', skill],
   ['docs/agents/server.json', serverJson(config.publicOrigin)],
 ] as const;
 

@@ -5,9 +5,17 @@ import type { Endpoint } from '../catalogue/endpoint.ts';
 import { API_CATALOG, API_CATALOG_LINK } from '../catalogue/paths.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
-import { type AgentFacts, createAgentRegistration, createApiCatalog, createSkill } from '../http/agents.ts';
 import { type Encodable, encodeWhenAsked, mountGet, sendEncoded } from '../http/answers.ts';
-import { createLlmsText, createPriceList, createWellKnown, type RequirementOf } from '../http/documents.ts';
+import {
+  type AgentFacts,
+  createAgentRegistration,
+  createApiCatalog,
+  createLlmsText,
+  createPriceList,
+  createSkill,
+  createWellKnown,
+  type RequirementOf,
+} from '../http/documents.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
 import {
   always,
@@ -176,7 +184,7 @@ export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limi
     LLMS,
     makeOnce(async () => encodeText(createLlmsText(described), 'text/plain; charset=utf-8')),
   );
-  mountForAgents(app, deps, { ...described, hasLightning: config.lightning.receiver !== null });
+  mountForAgents(app, deps, { ...described, lightning: config.lightning.receiver !== null });
 }
 
 /** MCP's SDK is loaded for the version that it speaks when the registration is first asked for. */
@@ -194,7 +202,7 @@ function mountForAgents(app: FastifyInstance, { config }: MetaDeps, facts: Agent
   });
   const registration = makeOnce(async () => {
     const { LATEST_PROTOCOL_VERSION: mcpVersion } = await import('@modelcontextprotocol/sdk/types.js');
-    return encodeJson(createAgentRegistration({ ...facts, registrations, mcpVersion }));
+    return encodeJson(createAgentRegistration(facts, registrations, mcpVersion));
   });
   mountDocument(app, REGISTRATION, registration);
   if (registryProof === null) return;

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { createServerJson } from '../../../scripts/lib/server-json.ts';
 import { catalogue } from '../../../src/catalogue/catalogue.ts';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../../../src/catalogue/paths.ts';
@@ -7,10 +8,8 @@ import {
   type AgentFacts,
   createAgentRegistration,
   createApiCatalog,
-  createServerJson,
   createSkill,
-  SKILL_NAME,
-} from '../../../src/http/agents.ts';
+} from '../../../src/http/documents.ts';
 import { WOULD_BE_REFUSED } from '../../../src/payment/protocol.ts';
 import { offersUnder } from '../../../src/wiring/surfaces.ts';
 import { ENV } from '../../http/harness.ts';
@@ -25,7 +24,7 @@ function factsUnder(env: Record<string, string>, more: Partial<AgentFacts> = {})
   const offerOf = offersUnder(config);
   const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
   const chain = config.network;
-  return { catalogue, chain, publicOrigin, requirementOf, hasLightning: true, mpp: false, ...more };
+  return { catalogue, chain, publicOrigin, requirementOf, lightning: true, mpp: false, ...more };
 }
 const ARC = { NETWORK: 'arc', CHAIN_ID: '', RPC_URLS: '', USDC_ADDRESS: '' };
 const facts = factsUnder(ARC);
@@ -44,7 +43,7 @@ describe('the skill', () => {
 
   test('has the frontmatter of agentskills.io, also with the names that a chain may have', () => {
     const { front, body } = readSkill(skill);
-    expect([faultBy('skill', front), front.name]).toEqual([null, SKILL_NAME]);
+    expect([faultBy('skill', front), front.name]).toEqual([null, 'percall']);
     expect(body).toMatch(/^\n# percall: data by the call\n/);
     for (const name of ['9 Chain (x).', 'A.b-c (d)']) {
       const { front: of } = readSkill(createSkill(factsUnder({ NETWORK_NAME: name, PLAY_MONEY: 'on' })));
@@ -106,7 +105,7 @@ describe('the skill', () => {
   test('offers bitcoin and MPP only where they are on', () => {
     expect(skill).toContain('`/mcp/lightning`');
     expect(skill).not.toContain('/v1/mpp');
-    const none = createSkill({ ...facts, hasLightning: false, mpp: true, catalogue: entriesOn(catalogue, 'paid') });
+    const none = createSkill({ ...facts, lightning: false, mpp: true, catalogue: entriesOn(catalogue, 'paid') });
     expect(none).toContain('/v1/mpp');
     expect(none).not.toMatch(/lightning|bitcoin/i);
   });
@@ -121,7 +120,7 @@ describe('the API catalog', () => {
     expect(hrefs.length).toBeGreaterThan(10);
     expect(hrefs.filter((url) => !url?.startsWith(`${publicOrigin}/`))).toEqual([]);
     expect(JSON.stringify(document)).toContain('/v1/lightning');
-    expect(JSON.stringify(createApiCatalog({ publicOrigin, hasLightning: false }))).not.toContain('lightning');
+    expect(JSON.stringify(createApiCatalog({ publicOrigin, lightning: false }))).not.toContain('lightning');
   });
 
   test('its schema finds a link without an address, an unknown relation and a catalog without an API', () => {
@@ -135,12 +134,12 @@ describe('the API catalog', () => {
 describe('the registration of ERC-8004', () => {
   const at = 'eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432';
   const { registrations } = loadConfig({ ...ENV, AGENT_REGISTRATIONS: `${at}=22` }).agents;
-  const document = createAgentRegistration({ ...facts, registrations, mcpVersion: '2025-11-25' });
+  const document = createAgentRegistration(facts, registrations, '2025-11-25');
 
   test('has the shape of registration-v1, its services and x402, and where it is registered', () => {
     expect(faultBy('registration', JSON.parse(JSON.stringify(document)))).toBeNull();
     expect(document).toMatchObject({ x402Support: true, registrations: [{ agentId: 22, agentRegistry: at }] });
-    const free = createAgentRegistration({ ...facts, registrations: [], mcpVersion: '1', catalogue: [] });
+    const free = createAgentRegistration({ ...facts, catalogue: [] }, [], '1');
     expect([free.x402Support, free.registrations]).toEqual([false, []]);
   });
 
@@ -153,7 +152,7 @@ describe('the registration of ERC-8004', () => {
 
 describe('server.json', () => {
   test('has the shape of 2025-12-11, and its namespace is the host, reversed', () => {
-    const document = createServerJson({ catalogue, publicOrigin: 'https://api.here.example:8443' });
+    const document = createServerJson('https://api.here.example:8443', catalogue);
     expect(faultBy('server', document)).toBeNull();
     expect(document).toMatchObject({
       name: 'example.here.api/percall',
@@ -164,12 +163,12 @@ describe('server.json', () => {
 
   test('stands in docs/agents, beside the skill in a folder of its name', () => {
     expect(faultBy('server', JSON.parse(readText('docs/agents/server.json')))).toBeNull();
-    const text = readText(`docs/agents/${SKILL_NAME}/SKILL.md`);
+    const text = readText(`docs/agents/percall/SKILL.md`);
     expect(text).toBe(createSkill({ ...facts, publicOrigin: '$ORIGIN' }));
   });
 
   test('its schema finds a long description and a name without a namespace', () => {
-    const document = createServerJson({ catalogue, publicOrigin });
+    const document = createServerJson(publicOrigin, catalogue);
     expect(faultBy('server', { ...document, description: 'x'.repeat(101) })).not.toBeNull();
     expect(faultBy('server', { ...document, name: 'percall' })).not.toBeNull();
     expect(faultBy('server', { ...document, remotes: [{ type: 'stdio', url: LONG }] })).not.toBeNull();
