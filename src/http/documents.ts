@@ -172,21 +172,24 @@ export interface AgentFacts extends Pick<Described, 'catalogue' | 'publicOrigin'
 /** `{{name}}` is a value; `{{name?text}}` is a text where the value is true. */
 const PLACE = /\{\{(\w+)(?:\?([^}]*))?\}\}/g;
 
-/** At most 6,000 bytes: with it and an HTTP client alone an agent finds, prices and buys an answer, and pays it once. */
+/** At most 6,000 bytes: with it and an HTTP client alone an agent finds, prices and buys an answer, and pays once. */
 export function createSkill({ catalogue, chain, publicOrigin, requirementOf, lightning, mpp }: AgentFacts): string {
   const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
   const sold = [...familiesOf(catalogue)].map(([family, entries]) => `- ${family}: ${entries.map(inSkill).join(', ')}`);
+  const free = entriesOn(catalogue, 'free').map((entry) => `\`${pathOn(entry, 'free')}\``);
   const values: Readonly<Record<string, string | boolean>> = {
-    ...{ lightning, mpp, network, asset, amount },
+    lightning,
+    mpp,
+    network,
+    asset,
+    amount,
     topics: topicsOf(catalogue),
     chain: chainTitle(chain),
     chainId: network.replace(/^.*:/, ''),
     version: SERVICE_VERSION,
     origin: publicOrigin,
     sold: sold.join('\n'),
-    free: entriesOn(catalogue, 'free')
-      .map((entry) => `\`${pathOn(entry, 'free')}\``)
-      .join(', '),
+    free: free.join(', '),
     usdc: formatUnits(BigInt(amount), USDC_DECIMALS),
     money: moneyText(chain),
   };

@@ -195,7 +195,7 @@ describe('/openapi.json', () => {
     const operations = Object.entries<object>(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => ({ method: method.toUpperCase() as 'GET' | 'POST', url: path })),
     );
-    expect(operations.length).toBe(19);
+    expect(operations.length).toBe(22);
     for (const operation of operations) {
       const { body } = await t.app.inject(operation);
       expect(body, operation.url).not.toContain('no_such_route');
