@@ -193,7 +193,10 @@ async function checkListed(buying: Buying, offer: Offer, listing: Listing | null
     return formatUsdc(most);
   }
   const usd = units === null ? '' : `${formatUsdc(units).replace('USDC', 'USD')}, `;
-  const most = msat ?? (units === null ? null : await listedSats(units, buying));
+  // What was shown bounds the list's own sats too: a seller may have raised them since.
+  const isConverted = units !== null && (msat === null || buying.limits.shown !== null);
+  const byRate = isConverted ? await listedSats(units, buying) : null;
+  const most = byRate === null || (msat !== null && msat < byRate) ? msat : byRate;
   if (most === null) {
     say(`listed:  ${usd}without a rate to compare with (${listing.list}); the ceiling alone holds`);
     return null;

@@ -57,6 +57,13 @@ export function checksummed(address: string): `0x${string}` {
 export const NO_KEY = 'BUYER_PRIVATE_KEY must hold 0x and 64 hex digits';
 export const NO_PAYER = 'a payer is needed: NWC_PAYER, LND_PAYER_URL, CLN_PAYER_URL, PHOENIXD_PAYER_URL or PAYER_URL';
 
+/** Throws for an address that fetch would refuse, because its refusal repeats the address, with a password in it. */
+function checkAddress(name: string, text: string): void {
+  const url = URL.parse(text);
+  if (url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '') return;
+  throw new KeyError(`${name} must hold an http or https URL without a user name and a password`);
+}
+
 const PAYERS = ['NWC_PAYER', 'LND_PAYER_URL', 'CLN_PAYER_URL', 'PHOENIXD_PAYER_URL', 'PAYER_URL'] as const;
 
 /** Whether a Lightning wallet is named. */
@@ -71,6 +78,7 @@ export async function payerFrom(env: Env): Promise<LightningPayer | null> {
   if (other) throw new KeyError(`set one of ${PAYERS.slice(0, -1).join(', ')} and ${PAYERS.at(-1)}`);
   if (!name) return null;
   const at = readSecret(env, name) ?? '';
+  if (name !== 'NWC_PAYER') checkAddress(name, at);
   // Each is imported on demand: their libraries take most of the start-up time.
   if (name === 'NWC_PAYER') return (await import('./payers/nwc.ts')).createNwcPayer(at);
   if (name === 'PAYER_URL') return (await import('./payers/url.ts')).createUrlPayer(at);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { followReference, own } from '../src/lib/untrusted.ts';
+import { followReference, isObject, own } from '../src/lib/untrusted.ts';
 import { parseUsd } from './money.ts';
 
 // What a route costs by a list: the discovery search of a percall service, or the seller's own OpenAPI document.
@@ -50,9 +50,8 @@ export function listedPriceOf(openapi: unknown, { path, method, asset }: Route):
  * The `x-payment-info` of a path's method. A path that equals the requested one comes before a template that fits it.
  */
 function paymentInfoOf(openapi: unknown, path: string, method: string): unknown {
-  const document = z.looseObject({ paths: z.record(z.string(), z.unknown()) }).safeParse(openapi);
-  if (!document.success) return null;
-  const { paths } = document.data;
+  const paths = own(openapi, 'paths');
+  if (!isObject(paths)) return null;
   const template = Object.hasOwn(paths, path) ? path : Object.keys(paths).find((one) => fitsPath(one, path));
   if (template === undefined) return null;
   const item = followReference(openapi, paths[template]);
@@ -73,7 +72,8 @@ export function fitsPath(template: string, path: string): boolean {
 }
 
 const isPlaceholder = (part: string): boolean => /^(?:\{[^{}]*\}|%7B[^{}]*%7D|:[A-Za-z]\w*)$/i.test(part);
-const segments = (path: string): string[] => path.replace(/\/+$/, '').split('/');
+/** The slashes at the end are tried from the first of each row alone: a template is a seller's. */
+const segments = (path: string): string[] => path.replace(/(?<!\/)\/+$/, '').split('/');
 
 const entrySchema = z.looseObject({
   url: z.string(),

@@ -172,6 +172,9 @@ const isProtocol = (text: string): text is Protocol => PROTOCOLS.some((one) => o
 export function readUrl(text: string): URL {
   if (!URL.canParse(text)) throw new UsageError(`not a URL: ${text}`);
   const url = new URL(text);
+  // Fetch refuses it too, with the password in its message.
+  if (url.username !== '' || url.password !== '')
+    throw new UsageError('a URL with a user name or a password is not taken');
   if (['http:', 'https:'].includes(url.protocol)) return url;
   throw new UsageError(`not an http or https URL: ${text}`);
 }

@@ -123,12 +123,16 @@ async function buy(buying: Buying): Promise<Outcome | 'anew'> {
   if (!inSats && key === null) throw new Refused('no-wallet', NO_KEY);
   const payer = inSats ? await buying.payer() : null;
   if (inSats && !payer) throw new Refused('no-wallet', NO_PAYER);
-  if (limits.confirm && !(await limits.confirm(price))) throw new Refused('declined', 'the payment was declined');
-
   const address = key && addressIn(key);
   const done = inSats ? 'paid' : 'signed';
+  const planned = () => planNow(offer, { address, now: shop.now() }, done);
+  if (limits.confirm) {
+    // An offer that cannot be paid asks nobody: its recipient and its network may be the seller's words.
+    await planned();
+    if (!(await limits.confirm(price))) throw new Refused('declined', 'the payment was declined');
+  }
   // Time has passed since the offer was shown.
-  const plan = await planNow(offer, { address, now: shop.now() }, done);
+  const plan = await planned();
   const { amount, content } = withFee(price, plan, { payer, limits, rate });
   const counted = shop.wallet.count(
     {
@@ -146,8 +150,7 @@ async function buy(buying: Buying): Promise<Outcome | 'anew'> {
       plan: content,
       channel: plan.channel,
     },
-    rate,
-    buying.me,
+    { rate, payers: payersOf(buying), me: buying.me },
   );
   if (counted.kind === 'over') throw new Refused('above-budget', `${counted.message}; nothing was ${done}`);
   if (counted.kind === 'taken') {
@@ -451,7 +454,9 @@ async function payOverChannel(row: Row, buying: Buying): Promise<Outcome> {
   } catch (error) {
     if (!(error instanceof ChannelFailure)) throw error;
     const cause = error.cause instanceof Error && !(error.cause instanceof Refused) ? causeOf(error) : '';
-    const message = `${error.message}${cause}`;
+    // An endpoint's address may hold a key, and the chain's client repeats it in its errors.
+    const said = `${error.message}${cause}`;
+    const message = settings.rpcUrl === null ? said : said.replaceAll(settings.rpcUrl, 'RPC_URL');
     if (error.kind === 'unsigned') {
       wallet.uncount(row.id);
       throw error.cause instanceof Refused ? error.cause : new Refused('bad-offer', message);

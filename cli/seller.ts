@@ -50,13 +50,16 @@ export class CutOff extends Error {
   }
 }
 
+/** A URL's host and port as budgets and pins know them: `api.example.` is `api.example`. */
+export const hostOf = ({ host }: URL): string => host.replace(/\.(?=:\d+$|$)/, '');
+
 export function sellerOf(call: Call): Seller {
   return call.kind === 'http' ? httpSeller(call) : toolSeller(call);
 }
 
 function httpSeller({ method, url, body }: HttpCall): Seller {
   return {
-    host: url.host,
+    host: hostOf(url),
     name: `${method} ${boundUrl(url)}`,
     async send(payment = {}) {
       // Redirects are not followed: the payment would be made out to a third party, or be given to one.
@@ -94,7 +97,7 @@ const RECEIPT = 'x402/payment-response';
 /** A tool's result as HTTP has it: a demand is a 402, a problem has its own status, anything else is a 200. */
 function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
   return {
-    host: server.host,
+    host: hostOf(server),
     name: `tools/call ${boundUrl(server)} ${name} ${JSON.stringify(given)}`,
     async send(payment = {}) {
       const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
@@ -102,7 +105,10 @@ function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
       const client = new Client({ name: 'percall', version: '1' });
       const header = payment['PAYMENT-SIGNATURE'];
       const _meta = header === undefined ? undefined : { [PAYMENT]: decodePaymentSignatureHeader(header) };
-      const transport = new StreamableHTTPClientTransport(new URL(server), boundTo(MAX_BYTES));
+      const transport = new StreamableHTTPClientTransport(
+        new URL(server),
+        boundTo({ bytes: MAX_BYTES, withinMs: ANSWER_WITHIN_MS }),
+      );
       try {
         // The SDK's own types contradict each other under exactOptionalPropertyTypes.
         await client.connect(transport as never, { timeout: ANSWER_WITHIN_MS });
@@ -115,15 +121,20 @@ function toolSeller({ server, name, arguments: given }: ToolCall): Seller {
   };
 }
 
-/** Lets a tool server send so many bytes an answer, and lead nowhere else. The SDK alone would read any number. */
-export function boundTo(maxBytes: number) {
+/**
+ * Lets a tool server send so many bytes an answer, take so long for it, and lead nowhere else. The SDK alone would read
+ * any number, and bounds the time of requests only: a notification waits for its answer too.
+ */
+export function boundTo({ bytes: most, withinMs }: { readonly bytes: number; readonly withinMs: number }) {
   const bounded = async (url: string | URL, init?: RequestInit): Promise<Response> => {
-    const answer = await fetch(url, { ...init, redirect: 'error' });
+    const late = AbortSignal.timeout(withinMs);
+    const signal = init?.signal ? AbortSignal.any([init.signal, late]) : late;
+    const answer = await fetch(url, { ...init, signal, redirect: 'error' });
     let bytes = 0;
     const counting = new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, out) {
         bytes += chunk.byteLength;
-        if (bytes > maxBytes) out.error(new Error('the answer is too long'));
+        if (bytes > most) out.error(new Error('the answer is too long'));
         else out.enqueue(chunk);
       },
     });

@@ -6,6 +6,7 @@ import { type ExitCode, paymentJson, type Surroundings } from './pay-command.ts'
 import { UsageError } from './pay-options.ts';
 import type { Budget, BudgetScope, Buyer, Payment } from './port.ts';
 import { printable } from './printable.ts';
+import { hostOf } from './seller.ts';
 
 /** What `percall wallet --help` prints. */
 export const WALLET_USAGE = `Shows the buyer's record of payments, and sets its budgets.
@@ -96,7 +97,7 @@ async function serve(buyer: Buyer, { values, positionals }: Words, at: Surroundi
     if (!buyer.drop(rest[0] ?? '')) throw new Error('no payment of this id waits');
     return print(['given up: it stays counted, and its call may be paid anew']);
   }
-  if (name === 'unpin') return print([`forgotten: ${buyer.unpin(rest[0] ?? '')}`]);
+  if (name === 'unpin') return print([`forgotten: ${buyer.unpin(hostNamed(rest[0] ?? '') ?? '')}`]);
   if (name !== undefined) throw new UsageError(`there is no percall wallet ${name}`);
   const balance = await buyer.balance().catch((error: Error) => {
     at.say(`warning: ${error.message}`);
@@ -104,6 +105,12 @@ async function serve(buyer: Buyer, { values, positionals }: Words, at: Surroundi
   });
   const holds = balance === null ? [] : [`holds:   ${formatUsdc(balance)}`];
   await print([...holds, ...budgetLines(buyer), `waiting: ${buyer.open().length} payments`]);
+}
+
+/** A host as calls have it: in lower case and ASCII, without a port that goes without saying. Null for anything else. */
+function hostNamed(text: string): string | null {
+  const url = URL.parse(`${text.endsWith(':80') ? 'http' : 'https'}://${text}`);
+  return url && `${url.protocol}//${url.host}/` === url.href && !/[/\s]/.test(text) ? hostOf(url) : null;
 }
 
 function setBudgets(buyer: Buyer, { call, hour, day, host, sats }: Words['values'], rest: readonly string[]): void {
@@ -117,8 +124,9 @@ function setBudgets(buyer: Buyer, { call, hour, day, host, sats }: Words['values
     if (text !== undefined) amounts.push([scope, text]);
   if (host !== undefined) {
     if (rest.length !== 1) throw new UsageError('--host HOST needs an amount: --host api.example 0.2');
-    if (/[/\s]/.test(host) || host === '') throw new UsageError('--host is a host, as api.example or 127.0.0.1:4021');
-    amounts.push([{ host: host.toLowerCase() }, rest[0] ?? '']);
+    const named = hostNamed(host);
+    if (named === null) throw new UsageError('--host is a host, as api.example or 127.0.0.1:4021');
+    amounts.push([{ host: named }, rest[0] ?? '']);
   } else if (rest.length > 0) throw new UsageError(`--call, --hour, --day or --host says what ${rest[0]} bounds`);
   const read = amounts.map(([scope, text]): [BudgetScope, bigint | null] => {
     const most = text === 'none' ? null : sats ? parseSats(text) : parseUsdc(text);

@@ -26,6 +26,7 @@ const CHECKS = [
   `${TSC} -p src/pages/assets`,
   'node scripts/generate-openapi.ts --check',
   'node scripts/settings.ts --check',
+  'node scripts/agents.ts --check',
   'node scripts/licences.ts --check',
   'node scripts/complete-lock.ts --check',
 ];

@@ -41,6 +41,7 @@ export const TABLES = {
   times: service.TIMES,
   selfTest: service.SELFTEST,
   site: sources.SITE,
+  agents: sources.AGENTS,
   web: sources.WEB,
   packages: sources.PACKAGES,
   names: sources.NAMES,

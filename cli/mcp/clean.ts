@@ -28,6 +28,8 @@ export type Schema = Readonly<Record<string, unknown>>;
 const MOST_NODES = 400;
 const MOST_DEPTH = 8;
 const MOST_CHARACTERS = 16_000;
+/** The most text that is cleaned for one schema, with what cleaning leaves out. */
+const MOST_READ = 200_000;
 const MOST_VALUES = 100;
 const MOST_CHOICES = 10;
 const MOST_TEXT = 300;
@@ -47,6 +49,7 @@ interface Reading {
   readonly document: unknown;
   nodes: number;
   characters: number;
+  read: number;
 }
 
 /**
@@ -55,7 +58,7 @@ interface Reading {
  */
 export function cleanSchema(schema: unknown, document: unknown = schema): Schema | null {
   try {
-    const reading = { document, nodes: 0, characters: 0 };
+    const reading = { document, nodes: 0, characters: 0, read: 0 };
     const clean = cleanNode(schema, reading, 0);
     return { ...(isObject(clean) ? clean : {}), type: 'object' };
   } catch (error) {
@@ -123,9 +126,16 @@ function typeIn(type: unknown): unknown {
 }
 
 function textIn(value: unknown, reading: Reading): string | undefined {
-  const text = plainText(value, MOST_TEXT);
+  const text = cleanText(value, reading);
   count(text, reading);
   return text === '' ? undefined : text;
+}
+
+/** One text may be referred to by hundreds of nodes. */
+function cleanText(value: unknown, reading: Reading): string {
+  reading.read += typeof value === 'string' ? value.length : 0;
+  if (reading.read > MOST_READ) throw new TooLarge('too much text to read');
+  return plainText(value, MOST_TEXT);
 }
 
 function count({ length }: string, reading: Reading): void {
@@ -136,7 +146,7 @@ function count({ length }: string, reading: Reading): void {
 /** A value that a model may pass on as it is. Text that cleaning would change is none. */
 function scalarIn(value: unknown, reading: Reading): unknown {
   if (typeof value !== 'string') return typeof value === 'boolean' || Number.isFinite(value) ? value : undefined;
-  if (plainText(value, MOST_TEXT) !== value) return undefined;
+  if (value.length > MOST_TEXT || cleanText(value, reading) !== value) return undefined;
   count(value, reading);
   return value;
 }
@@ -151,10 +161,10 @@ function valuesIn(values: readonly unknown[], reading: Reading): unknown {
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
 
 /**
- * Controls and invisible characters, by which a text hides words or turns a terminal. Line ends, tabs and the joiners
- * of scripts and emoji stay.
+ * Controls and invisible characters, by which a text hides words or turns a terminal: the 240 further variation
+ * selectors too, one for each byte. Line ends, tabs and the joiners of scripts and emoji stay.
  */
-const HIDDEN = /(?![\n\r\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}]/gu;
+const HIDDEN = /(?![\n\r\t\u200c\u200d])(?:[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Cs}\p{Zl}\p{Zp}]|[\u{e0100}-\u{e01ef}])/gu;
 
 /**
  * An answer as a model may read it. JSON keeps its meaning, because hidden characters become its own escapes; of other

@@ -56,11 +56,15 @@ interface Delivery {
   readonly isTool: boolean;
 }
 
+/** A hash, or the id of a transfer. Any other receipt may be words, and none of a seller's stand before the mark. */
+const RECEIPT = /^(?:0x)?[0-9a-f-]{8,128}$/i;
+
 /** A seller's answer, marked, cleaned and bounded. Throws where a long one cannot be kept. */
 export function answerResult(answer: Answer, payment: Payment | null, delivery: Delivery): CallToolResult {
   const { host } = delivery;
   const price = payment === null ? 'free' : `paid ${amountText(payment.amount)}`;
-  const receipt = payment?.transaction ? `, receipt ${payment.transaction}` : '';
+  const transaction = payment?.transaction ?? '';
+  const receipt = RECEIPT.test(transaction) ? `, receipt ${transaction}` : '';
   const head = `Answer of ${host}, ${price}${receipt}.`;
   const parts = delivery.isTool ? partsOfTool(answer) : partsOfBody(answer);
   const content = parts ?? [keep(answer, payment, delivery)];

@@ -76,7 +76,10 @@ async function listOverMcp(server: URL): Promise<SellerList> {
   const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
   const client = new Client({ name: 'percall', version: '1' });
-  const transport = new StreamableHTTPClientTransport(new URL(server), boundTo(MOST_BYTES));
+  const transport = new StreamableHTTPClientTransport(
+    new URL(server),
+    boundTo({ bytes: MOST_BYTES, withinMs: LIST_WITHIN_MS }),
+  );
   const within = { timeout: LIST_WITHIN_MS, signal: AbortSignal.timeout(LIST_WITHIN_MS) };
   const found: unknown[] = [];
   try {
@@ -157,12 +160,12 @@ function listOfOpenApi(document: unknown, origin: URL, address: URL): SellerList
       const isPriced = own(operation, 'x-payment-info') !== undefined;
       // An unpriced POST may change something, and nobody says that it is for sale.
       if (!isObject(operation) || (method === 'post' && !isPriced)) return [];
-      return [{ isPriced, tool: routeTool({ document, origin, path, method, operation, item: target }) }];
+      return [{ isPriced, route: { document, origin, path, method, operation, item: target } }];
     });
   });
   const inOrder = [...routes.filter(({ isPriced }) => isPriced), ...routes.filter(({ isPriced }) => !isPriced)];
   if (inOrder.length > MOST_TOOLS) leftOut.push(`all routes after the first ${MOST_TOOLS}`);
-  return { from: address.href, tools: inOrder.slice(0, MOST_TOOLS).map(({ tool }) => tool), leftOut };
+  return { from: address.href, tools: inOrder.slice(0, MOST_TOOLS).map(({ route }) => routeTool(route)), leftOut };
 }
 
 interface Route {
@@ -249,6 +252,8 @@ function requestOf(
   }
   const url = new URL(filled, origin);
   if (url.origin !== origin.origin) throw new BadArguments('no such path of this route');
+  // The same arguments are the same call, in whatever order the seller's list has them now.
+  query.sort();
   url.search = query.toString();
   const bytes = hasBody && given[BODY] !== undefined ? Buffer.from(JSON.stringify(given[BODY])) : null;
   return {

@@ -12,6 +12,7 @@ import {
 import { formatSats, formatUsdc } from '../money.ts';
 import type { Call, Limits, Outcome, Rail } from '../port.ts';
 import { printable } from '../printable.ts';
+import { hostOf } from '../seller.ts';
 import { type AskTerms, type Objection, objectionTo } from './asking.ts';
 import { nameFor, OWN_NAMES, quoted } from './clean.ts';
 import { OWN_TOOLS } from './own-tools.ts';
@@ -125,7 +126,7 @@ interface Serving {
 /** A call of a seller's tool, from its arguments to its result. */
 async function sold(name: string, given: Record<string, unknown>, serving: Serving): Promise<CallToolResult> {
   const { call, terms, shelves, stdio, changed } = serving;
-  const { host } = terms.seller;
+  const host = hostOf(terms.seller);
   const tool = (shelves.shown() ?? (await shelves.read())).get(name);
   if (!tool) throw new McpError(ErrorCode.InvalidParams, `there is no tool ${printable(name)}`);
   let made: Call;
@@ -157,7 +158,7 @@ interface Wanted {
 /** Pays where nothing speaks against it. A refusal says what did. */
 async function buy(made: Call, { tool, name, given, serving }: Wanted): Promise<Outcome> {
   const { call, terms, server } = serving;
-  const asked = { tool: name, host: terms.seller.host, given, signal: call.signal };
+  const asked = { tool: name, host: hostOf(terms.seller), given, signal: call.signal };
   let objection: Objection = null;
   const outcome = await terms.buyer.pay(made, {
     ...terms.limits,
@@ -185,6 +186,8 @@ function createTurns() {
 const AGAIN_MS = 30_000;
 /** A host and its model read no more than this of a list, in bytes. */
 const MOST_LIST = 300_000;
+/** So many tools that are left out are told one by one. */
+const MOST_TOLD = 20;
 
 /**
  * The seller's tools by the names that the host sees. A name stays with its tool as long as this process runs, so a
@@ -208,7 +211,8 @@ function createShelves(terms: Terms, changed: () => void) {
   async function readNow(): Promise<Shelf> {
     try {
       const list = await readSellerTools(seller, listRail);
-      for (const what of list.leftOut) say(`warning: ${seller.host} lists ${what}; left out`);
+      for (const what of list.leftOut.slice(0, MOST_TOLD)) say(`warning: ${seller.host} lists ${what}; left out`);
+      if (list.leftOut.length > MOST_TOLD) say(`warning: ${list.leftOut.length - MOST_TOLD} more are left out`);
       const all = list.tools.map((tool): [string, SellerTool] => [nameOf(tool), tool]);
       let bytes = 0;
       const shown = all.filter(([name, tool]) => {

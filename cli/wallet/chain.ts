@@ -15,7 +15,10 @@ async function ask(rpcUrl: string, method: string, params: readonly unknown[]): 
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   const headers = { 'content-type': 'application/json' };
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const answer = await fetch(rpcUrl, { method: 'POST', headers, body, signal, redirect: 'error' });
+  // Without its cause: an address that cannot be asked is repeated in it, and may hold a key.
+  const answer = await fetch(rpcUrl, { method: 'POST', headers, body, signal, redirect: 'error' }).catch(() => {
+    throw new Error(`RPC_URL gives no answer to ${method}`);
+  });
   const said: unknown = await answer.json();
   if (!isObject(said) || said.result === undefined || said.result === null)
     throw new Error(`RPC_URL does not answer ${method}`);

@@ -54,6 +54,13 @@ export interface Row extends Payment {
 /** What a budget has no room for, or null. In words for the buyer. */
 type Overrun = string | null;
 
+interface Counting {
+  readonly rate: bigint | null;
+  /** Of `openOf`. */
+  readonly payers: readonly string[];
+  readonly me: string;
+}
+
 /** How `count` ended. */
 export type Counted =
   | { readonly kind: 'counted'; readonly row: Row }
@@ -165,11 +172,12 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
 
     /**
      * Counts a payment against every budget and keeps it, in one transaction, held by `me`. `rate` is the buyer's
-     * own, in base units for a bitcoin, for sats whose value was not known when they were paid.
+     * own, in base units for a bitcoin, for sats whose value was not known when they were paid. `payers` are those
+     * whose open payment is this call's too: a seller may ask in sats once and in USDC the next time.
      */
-    count(payment: NewPayment, rate: bigint | null, me: string): Counted {
+    count(payment: NewPayment, { rate, payers, me }: Counting): Counted {
       return write((): Counted => {
-        const open = openOf(payment.callHash, [payment.payer]);
+        const open = openOf(payment.callHash, payers);
         if (open) return { kind: 'open', row: open };
         const taken = get(
           `SELECT * FROM payments WHERE (channel = ?1 AND state IN ('counted', 'signed'))

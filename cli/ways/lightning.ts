@@ -199,9 +199,12 @@ export function checkPaidPreimage(preimage: unknown, paymentHash: Uint8Array): s
 
 const priceSchema = z.looseObject({ priceUsd: z.string(), btcUsd: z.string() });
 
+/** The longest body that is parsed, in characters: a seller's may have 64 MB. */
+const MAX_STATED = 65_536;
+
 /** The price in dollars and the exchange rate from a 402's body; null when it has neither. */
 export function statedPrice(body: string): { priceUsd: string; btcUsd: string } | null {
-  const price = priceSchema.safeParse(jsonOrUndefined(body));
+  const price = priceSchema.safeParse(body.length > MAX_STATED ? undefined : jsonOrUndefined(body));
   return price.success ? { priceUsd: price.data.priceUsd, btcUsd: price.data.btcUsd } : null;
 }
 

@@ -3,6 +3,10 @@ import type { Endpoint } from './endpoint.ts';
 /** Free, paid in USDC, paid in bitcoin over Lightning, and paid in USDC by MPP. */
 export const PREFIX = { free: '/v1', paid: '/v1/paid', lightning: '/v1/lightning', mpp: '/v1/mpp' } as const;
 
+/** RFC 9727: where the documents of all APIs are listed, and the header field that leads there from elsewhere. */
+export const API_CATALOG = '/.well-known/api-catalog';
+export const API_CATALOG_LINK = `<${API_CATALOG}>; rel="api-catalog"`;
+
 export type Mount = keyof typeof PREFIX;
 
 export type Surface = Exclude<Mount, 'mpp'>;

@@ -15,6 +15,7 @@ const ARC = {
   usdc: '0x3600000000000000000000000000000000000000',
   explorerUrl: 'https://explorer.arc.io',
   getUsdcUrl: 'https://docs.arc.io/integrate/exchanges/cctp-bridging',
+  getUsdcHow: "Move USDC from another chain with Circle's CCTP, which mints it at your address on Arc",
   tokens: [
     'EURC:0xbEf5f6d51CB62b58e6A8f77868681825C6fe21c1',
     'cirBTC:0x171A4217b86A807A64eB94757Db6849fb4bDbAA0',
@@ -36,6 +37,7 @@ const NETWORKS: Record<string, typeof ARC> = {
     usdc: ARC.usdc,
     explorerUrl: 'https://explorer.testnet.arc.io',
     getUsdcUrl: 'https://faucet.circle.com',
+    getUsdcHow: 'The faucet gives some away, and it is worth nothing',
     tokens: ['EURC:0x89B50855Aa3bE2F677cD6303Cec089B5F319D72a', 'cirBTC:0xf0C4a4CE82A5746AbAAd9425360Ab04fbBA432BF'],
     venues: [],
   },
@@ -62,8 +64,8 @@ export const CHAIN = table('The chain', ofCustomNetwork, {
   )`Of a custom network; arc is 5042, arc-testnet 5042002. The nodes must have it.`,
   usdc: optional('USDC_ADDRESS', address)`The USDC contract (EIP-3009); known for arc and arc-testnet.`,
   explorerUrl: optional('EXPLORER_URL', httpUrl)`Block explorer that transactions link to; known for arc, arc-testnet.`,
-  getUsdcUrl: optional('GET_USDC_URL', httpUrl)`Where buyers read how to get USDC on this chain: a link in /docs, not
-    for play money. Known for arc and arc-testnet.`,
+  getUsdcUrl: optional('GET_USDC_URL', httpUrl)`Where buyers read how to get USDC on this chain: a link in /docs and
+    /SKILL.md, not for play money. Known for arc and arc-testnet.`,
   walletRpcUrls: key('WALLET_RPC_URLS', listOf(httpUrl), '')`Comma-separated JSON-RPC URLs that everybody may know.
     /docs gives them to a wallet that lacks the chain. They are public: never one with an API key. Default: the
     network's public ones; none with NETWORK=custom, where a wallet is then told to add the chain by hand.`,
@@ -89,6 +91,8 @@ export function networkOf(network: string, rpcUrls: readonly string[], chain: Se
     usdc: lower(chain.usdc ?? preset?.usdc ?? ''),
     explorerUrl: chain.explorerUrl?.replace(/\/+$/, '') ?? preset?.explorerUrl ?? null,
     getUsdcUrl: isPlayMoney ? null : (chain.getUsdcUrl ?? preset?.getUsdcUrl ?? null),
+    /** In words, for the preset's own address alone. */
+    getUsdcHow: chain.getUsdcUrl ? null : (preset?.getUsdcHow ?? null),
     segment,
     /** A page gives them to a wallet that lacks the chain. Never `rpcUrls`. */
     walletRpcUrls: chain.walletRpcUrls.length > 0 ? chain.walletRpcUrls : publicRpcUrls,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { key, optional, type Rule, table } from './table.ts';
-import { listOf, oneOf, privateKey, scaled, text, url, usdc, whole } from './values.ts';
+import { listOf, oneOf, onOff, privateKey, scaled, text, url, usdc, whole } from './values.ts';
 
 // The process, its ledger, its own facilitator, its test of itself, and its times.
 
@@ -20,6 +20,8 @@ export const SERVER = table('The server', [], {
   metricsToken: optional('METRICS_TOKEN', z.string().min(16, 'at least 16 characters'))`\`GET /metrics\` asks everyone
     for it (\`Authorization: Bearer\`), this machine too. Without it only programs on this machine read the metrics:
     under localhost, 127.0.0.1 or [::1], without Origin or a forwarding header, and while TRUSTED_PROXIES is empty.`,
+  statusHistory: key('STATUS_HISTORY', onOff, 'on')`on: the page /status shows everyone the calls and the revenue of
+    each of the last 30 days, and how many calls were refused and why. off: only what was settled today.`,
 });
 
 const postgresUrl = url(/^postgres(ql)?$/, 'a postgres:// URL');

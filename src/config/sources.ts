@@ -1,9 +1,10 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { key, optional, type Rule, type Settings, table } from './table.ts';
-import { address, baseUrl, entries, httpUrl, privateKey, scaled, url, whole } from './values.ts';
+import { address, baseUrl, entries, httpUrl, privateKey, scaled, text, url, whole } from './values.ts';
 
-// Where data is read that is not the chain's, and what pages link to. `wiring/sources.ts` has the sources' time-outs.
+// Where data is read that is not the chain's, what pages link to, and what registries of agents read.
+// `wiring/sources.ts` has the sources' time-outs.
 
 /** A key that pages pay with must never be one of money. */
 const demoIsForPlayMoney: Rule = ({ DEMO_BUYER_PRIVATE_KEY, NETWORK, PLAY_MONEY, NODE_ENV }) =>
@@ -18,6 +19,23 @@ export const SITE = table('What pages link to', [demoIsForPlayMoney], {
   demoBuyerKey: optional('DEMO_BUYER_PRIVATE_KEY', privateKey)`The key of a buyer of play money, whom the pages at
     http://127.0.0.1 pay with; \`npm run demo\` sets it. Only with NETWORK=custom and PLAY_MONEY=on, never in
     production, and never a key that holds money on any chain.`,
+});
+
+/** Only public keys fit: a private one is given as hex by the tools that make it. */
+const PROOF = /^v=MCPv1; k=(ed25519; p=[A-Za-z0-9+/]{43}=|ecdsap384; p=[A-Za-z0-9+/]{66}==)$/;
+const proof = text(PROOF, 'a line v=MCPv1; k=ed25519; p=… with the public key in base64');
+const registrations = entries(
+  /^(eip155:[1-9]\d{0,14}:0x[0-9a-fA-F]{40})=(\d{1,15})$/,
+  'eip155:CHAIN:0xREGISTRY=AGENT',
+  ([agentRegistry = '', agentId]) => ({ agentId: Number(agentId), agentRegistry }),
+);
+
+export const AGENTS = table('What registries of agents read', [], {
+  registryProof: optional('MCP_REGISTRY_AUTH', proof)`The line that /.well-known/mcp-registry-auth answers, by which the
+    MCP registry knows that this host is yours. It has a public key alone: the private one stays with whoever publishes
+    (docs/operating.md). Unset: no such route.`,
+  registrations: key('AGENT_REGISTRATIONS', registrations, '')`Where this service is registered under ERC-8004, between
+    commas, each as eip155:CHAIN:0xREGISTRY=AGENT. /.well-known/agent-registration.json repeats them.`,
 });
 
 const contactUrl = url(/^(https?|mailto)$/, 'an http, https or mailto URL');

@@ -192,16 +192,17 @@ export function sendEncoded(
   });
 }
 
-/** Whether `text/html` is preferred to JSON, as browsers do. A client that accepts anything gets JSON. */
+/** Named by everyone who prefers it: a program's `Accept` is read no further. */
+const HTML = /text\/html/i;
+
+/** Whether `text/html` is preferred to JSON, as browsers do. A client that accepts anything as gladly gets JSON. */
 export function acceptsHtml({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean {
-  if (method !== 'GET' && method !== 'HEAD') return false;
-  const weights = new Map(
-    String(headers.accept ?? '')
-      .split(',')
-      .map(readRange),
-  );
+  const { accept = '' } = headers;
+  if ((method !== 'GET' && method !== 'HEAD') || !HTML.test(accept)) return false;
+  const weights = new Map(accept.split(',').map(readRange));
   const html = weights.get('text/html') ?? 0;
-  return html > Math.max(0, weights.get('application/json') ?? 0, weights.get('application/problem+json') ?? 0);
+  const json = weights.get('application/json') ?? weights.get('application/*') ?? weights.get('*/*') ?? 0;
+  return html > Math.max(json, weights.get('application/problem+json') ?? 0);
 }
 
 /** RFC 9110, 12.4.2. */

@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { describeParams } from '../catalogue/params.ts';
-import { entriesOn, pathOn, type Surface } from '../catalogue/paths.ts';
-import { chainTitle, type NamedChain } from '../lib/service.ts';
+import { API_CATALOG, entriesOn, pathOn, type Surface, surfacesOf } from '../catalogue/paths.ts';
+import type { Config } from '../config.ts';
+import { chainTitle, type NamedChain, SERVICE_VERSION } from '../lib/service.ts';
+import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 
-// `llms.txt`, the price list and the x402 manifest, with terms of payment as the payment module gives them.
+// `llms.txt`, the price list and the x402 manifest, with terms of payment as the payment module gives them; then what
+// agents look for: the skill, the API catalog (RFC 9727) and the registration of ERC-8004.
 
 export interface Described {
   readonly catalogue: readonly Endpoint<never>[];
@@ -56,6 +60,7 @@ null.`,
     `## Documents
 - [OpenAPI](/openapi.json): parameters, answers, errors, prices; [priced routes alone](/openapi-priced.json)
 - [Search](/v1/market/search): payable routes, here and of other sellers, \`?q=\` in plain words
+- [Skill](/SKILL.md): how to find, price, pay, never twice
 - [MCP](/mcp): every route as a tool, by POST (streamable HTTP); in bitcoin at /mcp/lightning
 - [Prices](/v1/paid), [in bitcoin](/v1/lightning), [x402 manifest](/.well-known/x402)`,
   ];
@@ -153,5 +158,142 @@ export function createWellKnown({
       search: at('/v1/market/search'),
       mcp: at('/mcp'),
     },
+  };
+}
+
+// What agents and registries look for by convention. The skill's prose is `skill.md`.
+
+export interface AgentFacts extends Pick<Described, 'catalogue' | 'publicOrigin' | 'requirementOf'> {
+  readonly chain: Pick<Config['network'], 'name' | 'isPlayMoney' | 'getUsdcUrl' | 'getUsdcHow'>;
+  readonly lightning: boolean;
+  readonly mpp: boolean;
+}
+
+/** `{{name}}` is a value; `{{name?text}}` is a text where the value is true. */
+const PLACE = /\{\{(\w+)(?:\?([^}]*))?\}\}/g;
+
+/** At most 6,000 bytes: with it and an HTTP client alone an agent finds, prices and buys an answer, and pays once. */
+export function createSkill({ catalogue, chain, publicOrigin, requirementOf, lightning, mpp }: AgentFacts): string {
+  const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
+  const sold = [...familiesOf(catalogue)].map(([family, entries]) => `- ${family}: ${entries.map(inSkill).join(', ')}`);
+  const free = entriesOn(catalogue, 'free').map((entry) => `\`${pathOn(entry, 'free')}\``);
+  const values: Readonly<Record<string, string | boolean>> = {
+    lightning,
+    mpp,
+    network,
+    asset,
+    amount,
+    topics: topicsOf(catalogue),
+    chain: chainTitle(chain),
+    chainId: network.replace(/^.*:/, ''),
+    version: SERVICE_VERSION,
+    origin: publicOrigin,
+    sold: sold.join('\n'),
+    free: free.join(', '),
+    usdc: formatUnits(BigInt(amount), USDC_DECIMALS),
+    money: moneyText(chain),
+  };
+  const template = readFileSync(new URL('./skill.md', import.meta.url), 'utf8');
+  return template.replace(PLACE, (_place, name: string, text?: string) =>
+    text === undefined ? String(values[name]) : values[name] ? text : '',
+  );
+}
+
+function inSkill(endpoint: Endpoint<never>): string {
+  const alone = surfacesOf(endpoint).includes('paid') ? '' : ' (bitcoin alone)';
+  return `${endpoint.path.split('/').slice(2).join('/')} ${endpoint.price?.usd}${alone}`;
+}
+
+function moneyText({ name, isPlayMoney, getUsdcUrl, getUsdcHow }: AgentFacts['chain']): string {
+  if (isPlayMoney) return 'The money here is play money: there is none to buy.';
+  const holds = `The wallet needs nothing but USDC on ${name}: signing costs no gas.`;
+  return getUsdcUrl === null ? holds : `${holds} ${getUsdcHow ?? 'How to get it'}: ${getUsdcUrl}`;
+}
+
+/** What a family of routes is about, by the first segment of their paths; another one stands for itself. */
+const TOPICS: Readonly<Record<string, string>> = {
+  fees: 'gas fees',
+  deploys: 'contract deploys',
+  rpc: 'RPC health',
+  fx: 'executed FX rates',
+  market: 'market prices',
+  chain: 'wallets, tokens and transactions',
+  web: 'web pages as text',
+  packages: 'npm and PyPI packages and advisories',
+  domains: 'DNS and domain registrations',
+  currency: 'exchange rates',
+  wiki: 'Wikipedia',
+};
+
+function topicsOf(catalogue: readonly Endpoint<never>[]): string {
+  return [...familiesOf(catalogue).keys()].map((family) => TOPICS[family] ?? family).join(', ');
+}
+
+/** The priced entries by family, without the self-test, which sells nothing. */
+export function familiesOf(catalogue: readonly Endpoint<never>[]): Map<string, Endpoint<never>[]> {
+  const priced = catalogue.filter(({ access }) => access === 'paid');
+  const families = Map.groupBy(priced, ({ path }) => path.split('/')[1] ?? '');
+  families.delete('selftest');
+  return families;
+}
+
+type LinksFacts = Pick<AgentFacts, 'publicOrigin' | 'lightning'>;
+
+/** RFC 9727: the APIs, and for each what describes it, as a linkset (RFC 9264). */
+export function createApiCatalog({ publicOrigin, lightning }: LinksFacts) {
+  const to = (path: string, type: string, title: string) => ({ href: publicOrigin + path, type, title });
+  const skill = to('/SKILL.md', 'text/markdown', 'How agents find, price, pay and retry');
+  const addresses = ['/v1/paid', ...(lightning ? ['/v1/lightning'] : []), '/v1/market/search', '/mcp'];
+  return {
+    linkset: [
+      { anchor: publicOrigin + API_CATALOG, item: addresses.map((path) => ({ href: publicOrigin + path })) },
+      {
+        anchor: `${publicOrigin}/`,
+        'service-desc': [
+          to('/openapi.json', 'application/json', 'OpenAPI 3.1'),
+          to('/openapi-priced.json', 'application/json', 'OpenAPI 3.1 of the priced routes'),
+        ],
+        'service-doc': [
+          skill,
+          to('/llms.txt', 'text/plain', 'Every route in short, for models'),
+          to('/docs', 'text/html', 'The reference for people'),
+        ],
+        'service-meta': [
+          to('/.well-known/x402', 'application/json', 'The USDC routes with their terms'),
+          to('/v1/paid', 'application/json', 'The prices'),
+          to('/.well-known/agent-registration.json', 'application/json', 'ERC-8004'),
+        ],
+        status: [to('/readyz', 'application/json', 'Whether it can serve and sell now')],
+      },
+      { anchor: `${publicOrigin}/mcp`, 'service-doc': [skill] },
+    ],
+  };
+}
+
+/**
+ * ERC-8004's registration file. Without `registrations` it serves discovery alone, as the ERC says. `mcpVersion`: the
+ * newest that the tools server speaks.
+ */
+export function createAgentRegistration(
+  { publicOrigin, catalogue, chain, lightning }: Omit<AgentFacts, 'mpp' | 'requirementOf'>,
+  registrations: Config['agents']['registrations'],
+  mcpVersion: string,
+) {
+  const rails = `USDC on ${chainTitle(chain)}${lightning ? ' or bitcoin over Lightning' : ''}`;
+  return {
+    type: 'https://eips.ethereum.org/EIPS/eip-8004#registration-v1',
+    name: 'percall',
+    description: `Data by the call: ${topicsOf(catalogue)}. Paid per call in ${rails}; a failing call costs nothing.`,
+    image: `${publicOrigin}/preview.png`,
+    services: [
+      { name: 'web', endpoint: `${publicOrigin}/` },
+      { name: 'MCP', endpoint: `${publicOrigin}/mcp`, version: mcpVersion },
+      { name: 'x402', endpoint: `${publicOrigin}/.well-known/x402`, version: '2' },
+      { name: 'OpenAPI', endpoint: `${publicOrigin}/openapi.json`, version: '3.1.0' },
+      { name: 'skill', endpoint: `${publicOrigin}/SKILL.md` },
+    ],
+    x402Support: catalogue.some(({ access }) => access === 'paid'),
+    active: true,
+    registrations,
   };
 }

@@ -29,9 +29,9 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The longest chain of references that is followed, and the most steps of one. */
+/** The longest chain of references that is followed, the most steps of one, and the most characters of these. */
 const MAX_HOPS = 5;
-const MAX_STEPS = 10;
+const [MAX_STEPS, MAX_REFERENCE] = [10, 1000];
 
 /** Resolves a reference within a JSON document. An external or circular one is undefined. Nothing is fetched. */
 export function followReference(document: unknown, value: unknown): unknown {
@@ -40,7 +40,7 @@ export function followReference(document: unknown, value: unknown): unknown {
     const reference = own(target, '$ref');
     if (typeof reference !== 'string') return target;
     if (!reference.startsWith('#/')) return undefined;
-    const steps = reference.slice(2).split('/').slice(0, MAX_STEPS);
+    const steps = reference.slice(2, MAX_REFERENCE).split('/', MAX_STEPS);
     target = steps.reduce<unknown>((at, step) => own(at, step.replaceAll('~1', '/').replaceAll('~0', '~')), document);
   }
   return undefined;

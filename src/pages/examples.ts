@@ -85,6 +85,12 @@ export function askAtWithCurl(url: string, more = ''): string {
 `;
 }
 
+/** The command of this service's own buyer. It pays at most the price. */
+export function payWithCommand(url: string, usd: string): { title: string; note: string; code: string } {
+  const code = `BUYER_PRIVATE_KEY=0x… npx ./percall-*.tgz pay ${quoteShell(url)} --max-usdc ${usd}\n`;
+  return { title: 'percall', note: 'from a terminal, never more than the price, never twice', code };
+}
+
 export function readInPython({ origin }: ExampleTerms): string {
   return `import json, urllib.request
 
@@ -127,7 +133,7 @@ export function callExamples(operation: Operation, terms: ExampleTerms): CallExa
 }
 
 /** Path and query with the operation's examples. A parameter without one is left out. */
-function exampleTarget({ path, params }: Pick<Operation, 'path' | 'params'>): string {
+export function exampleTarget({ path, params }: Pick<Operation, 'path' | 'params'>): string {
   const query = new URLSearchParams();
   let target = path;
   for (const { name, place, example } of params) {

@@ -68,6 +68,11 @@ export function showTimeOfDay(at: number): Html {
   return html`<time datetime="${iso.slice(0, 19)}Z">${iso.slice(11, 19)}</time>`;
 }
 
+export function showDay(at: number): Html {
+  const day = new Date(at * 1000).toISOString().slice(0, 10);
+  return html`<time datetime="${day}">${day}</time>`;
+}
+
 /** A shortened hash for tables. The link or its title has the whole hash. */
 export function shortHash(hash: string): string {
   return hash.length <= 14 ? hash : `${hash.slice(0, 8)}…${hash.slice(-4)}`;

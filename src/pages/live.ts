@@ -1,13 +1,15 @@
 import type { Answers } from '../catalogue/catalogue.ts';
 import { nowSeconds } from '../lib/clock.ts';
 import { percentileOf } from '../lib/percentile.ts';
-import { formatGwei } from '../lib/units.ts';
+import { formatGwei, formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
+import type { RailSum, SettledDay } from '../payment/history.ts';
 import {
   type Html,
   html,
   renderCards,
   renderHeads,
   shortHash,
+  showDay,
   showDecimal,
   showMeasure,
   showTime,
@@ -134,6 +136,46 @@ function medianText(values: readonly number[]): string | null {
   return median === null ? null : String(Math.round(median * 10) / 10);
 }
 
+/** Calls and revenue a day, a line for each way to pay. `days`: the oldest first; the last one is today. */
+export function renderDays(days: readonly SettledDay[]): Html {
+  const sold = new Set(days.flatMap(({ sums }) => (sums ?? []).flatMap(({ rail, count }) => (count > 0 ? rail : []))));
+  const inUsdc = ['usdc', ...[...sold].filter((rail) => rail !== 'usdc' && rail !== 'lightning').sort()];
+  const daily = (names: Pick<Chart, 'id' | 'title' | 'unit'>, rails: readonly string[], decimals: number | null) => {
+    const figureOf = ({ count, amount }: RailSum) => (decimals === null ? BigInt(count) : amount);
+    const add = (sum: bigint, figure: bigint) => sum + figure;
+    const show = (figure: bigint) => formatUnits(figure, decimals ?? 0);
+    const figures = days.map(({ sums }) =>
+      rails.map((rail) => sums?.flatMap((sum) => (sum.rail === rail ? figureOf(sum) : [])).reduce(add, 0n)),
+    );
+    const rows = days.map(({ dayMs }, at) => ({
+      at: dayMs / 1000,
+      values: (figures[at] ?? []).map((figure) => (figure === undefined ? null : show(figure))),
+    }));
+    const total = show(
+      figures
+        .flat()
+        .flatMap((figure) => figure ?? [])
+        .reduce(add, 0n),
+    );
+    const unread = days.some(({ sums }) => sums === null) && ' Days that are not read yet are left out.';
+    return renderChart({
+      ...names,
+      kind: 'lines',
+      isDaily: true,
+      series: { labels: rails.map(labelOf), rows },
+      summary: html`<p class="now" data-value="${total}"><strong>${showDecimal(total, PLACES)}</strong> \
+${names.unit}</p>
+<p>In ${days.length} days, today so far included.${unread}</p>`,
+    });
+  };
+  return html`${daily({ id: 'calls', title: 'Calls a day', unit: 'calls' }, [...inUsdc, 'lightning'], null)}
+${daily({ id: 'revenue', title: 'Revenue a day in USDC', unit: 'USDC' }, inUsdc, USDC_DECIMALS)}
+${daily({ id: 'sats', title: 'Revenue a day in bitcoin', unit: 'sats' }, ['lightning'], MSAT_DECIMALS)}`;
+}
+
+const labelOf = (rail: string): string =>
+  rail === 'usdc' ? 'USDC' : `${rail.charAt(0).toUpperCase()}${rail.slice(1)}`;
+
 /** One row per moment, one column per line. Times in Unix seconds, oldest first. */
 interface Series {
   readonly labels: readonly string[];
@@ -150,15 +192,19 @@ interface Chart {
   readonly title: string;
   readonly unit: string;
   readonly kind: Kind;
+  /** Whether each moment is a UTC day. */
+  readonly isDaily?: boolean;
   readonly series: Series;
   /** For readers who do not see the drawing. */
   readonly summary: Html;
 }
 
 /** A figure with its data as a table: scripts draw it, screen readers read it, others see a sketch. */
-function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
+function renderChart({ id, title, unit, kind, isDaily = false, series, summary }: Chart): Html {
   const titleId = `${id}-title`;
-  return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}" id="${id}" aria-labelledby="${titleId}">
+  const step = isDaily && html` data-step="day"`;
+  return html`<figure class="chart" data-chart="${kind}" data-unit="${unit}"${step} id="${id}" \
+aria-labelledby="${titleId}">
 <figcaption>
 <h3 id="${titleId}">${title}</h3>
 <div class="reading" id="${id}-summary" data-live>${summary}</div>
@@ -168,17 +214,17 @@ function renderChart({ id, title, unit, kind, series, summary }: Chart): Html {
 <summary>The same as a table</summary>
 <div class="scroll" role="region" aria-labelledby="${titleId}" tabindex="0">
 <table class="figures">
-${renderHeads(['Time (UTC)', ...series.labels.map((label) => `${label}, ${unit}`)])}
-<tbody id="${id}-rows" data-live>${series.rows.map(rowOf)}</tbody>
+${renderHeads([isDaily ? 'Day (UTC)' : 'Time (UTC)', ...series.labels.map((label) => `${label}, ${unit}`)])}
+<tbody id="${id}-rows" data-live>${series.rows.map((row) => rowOf(row, isDaily))}</tbody>
 </table>
 </div>
 </details>
 </figure>`;
 }
 
-function rowOf({ at, values }: Series['rows'][number]): Html {
+function rowOf({ at, values }: Series['rows'][number], isDaily: boolean): Html {
   const cells = values.map((value) => html`<td>${value ?? '–'}</td>`);
-  return html`<tr><th scope="row">${showTimeOfDay(at)}</th>${cells}</tr>
+  return html`<tr><th scope="row">${isDaily ? showDay(at) : showTimeOfDay(at)}</th>${cells}</tr>
 `;
 }
 

@@ -8,8 +8,8 @@ import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import type { Outcome } from '../lib/outcomes.ts';
 import type { NamedChain } from '../lib/service.ts';
-import type { SettledSource } from '../payment/books.ts';
 import { runEndpoint } from '../payment/checkout.ts';
+import type { RefusalCounts, SettledSource } from '../payment/history.ts';
 import type { DemoBuyer } from './demo-buyer.ts';
 import type { SiteSettings } from './shell.ts';
 
@@ -48,6 +48,8 @@ export interface PagesDeps<S> {
   readonly settled: SettledSource;
   /** The way to pay whose payers sign for a contract. */
   readonly settledOn: (contract: Uint8Array) => string;
+  /** Refused calls, and what a buyer is told for a code. Null where nothing of earlier days is shown. */
+  readonly refused: (Pick<RefusalCounts, 'read'> & { sentenceOf(code: string): string | undefined }) | null;
   readonly readiness: {
     (): Promise<{
       /** The checks for which paid calls cannot be served now. */

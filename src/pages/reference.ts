@@ -61,8 +61,6 @@ function renderReference(
     .filter((group) => group.operations.length > 0);
   const context = contextOf(operations, terms);
   const links = groups.map(({ name }) => html`<li><a href="#group-${name}">${name}</a></li>`);
-  const buyer = hasDemoBuyer && html` data-demo-buyer="${DEMO_BUYER_PATH}"`;
-  const forScripts = [buyer, chainForWallets(config.network)];
   return renderPage({
     site: siteOf(config),
     title: 'API reference',
@@ -83,7 +81,7 @@ autocomplete="off"><button type="submit">Find</button>
 </form>
 <p id="found" role="status">${foundText(found.length, operations.length, asked)}</p>
 <nav aria-label="Groups of routes"><ul class="routes">${links}<li><a href="#notes">paying, errors</a></li></ul></nav>
-<p id="reference-answer" class="unseen" role="status"${forScripts}></p>
+${renderSpoken(config.network, hasDemoBuyer)}
 ${groups.map((group) => renderGroup(group, context))}
 ${renderNotes({ hasGateway: config.rails.gateway !== null })}`,
   });
@@ -107,7 +105,13 @@ function searchedText({ method, path, title, text, params, priceUsd }: Operation
   return [method, path, title, text, ...params.map(({ name }) => name), ...cost].join(' ').toLowerCase();
 }
 
-function renderMoney({ name, isPlayMoney, getUsdcUrl }: PagesNetwork, hasDemoBuyer: boolean): Html | null {
+/** Where scripts say what became of a call. It tells them who can pay: the demo's buyer, and the chain for wallets. */
+export function renderSpoken(network: PagesNetwork, hasDemoBuyer: boolean): Html {
+  const buyer = hasDemoBuyer && html` data-demo-buyer="${DEMO_BUYER_PATH}"`;
+  return html`<p id="reference-answer" class="unseen" role="status"${[buyer, chainForWallets(network)]}></p>`;
+}
+
+export function renderMoney({ name, isPlayMoney, getUsdcUrl }: PagesNetwork, hasDemoBuyer: boolean): Html | null {
   if (isPlayMoney)
     return html`<p id="money">The money is play money: ${
       hasDemoBuyer ? 'the demo’s buyer has it, and you need none' : 'there is none to buy'
@@ -188,7 +192,7 @@ ${renderAnswers(operation, context)}
 }
 
 /** A form. Without scripts it works for a GET without path parameters: the browser opens the answer, or the 402. */
-function renderForm({ id, method, path, priceUsd, params, body }: Operation): Html {
+export function renderForm({ id, method, path, priceUsd, params, body }: Operation, submit = 'Try it'): Html {
   const isPlain = method === 'GET' && !path.includes('{');
   const price = priceUsd !== null && html` data-price="${priceUsd}"`;
   const target = isPlain ? html` action="${path}" method="get"` : html` hidden`;
@@ -199,7 +203,7 @@ function renderForm({ id, method, path, priceUsd, params, body }: Operation): Ht
   return html`<form class="try" data-path="${path}" data-try="${method}"${price}${target}>
 ${params.map((param) => renderParam(id, param))}
 ${field}
-<p class="go"><button type="submit">Try it</button></p>
+<p class="go"><button type="submit">${submit}</button></p>
 <div class="outcome" hidden></div>
 </form>`;
 }
@@ -207,7 +211,7 @@ ${field}
 function renderParam(operation: string, { name, isRequired, text, example, choices, isInteger }: Param): Html {
   const id = `${operation}-${name}`;
   // A browser without scripts would send an empty field, which is a fault. The script enables it.
-  const state = [isRequired && html` required`, example === '' && html` disabled data-enable`];
+  const state = isRequired ? html` required` : example === '' && html` disabled data-enable`;
   const shared = html`id="${id}" name="${name}" aria-describedby="${id}-text"${state}`;
   const options = choices.map((choice) => html`<option${choice === example && html` selected`}>${choice}</option>`);
   const field =

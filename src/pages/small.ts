@@ -1,15 +1,25 @@
+import type { PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Endpoint } from '../catalogue/endpoint.ts';
+import { describeParams, type Query } from '../catalogue/params.ts';
+import { operationIdOf, pathOn, referenceLink, surfacesOf } from '../catalogue/paths.ts';
 import type { AppError } from '../errors.ts';
 import { acceptsHtml } from '../http/answers.ts';
 import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
+import { faultOf } from '../payment/checkout.ts';
+import type { UnpaidPage } from '../payment/gate.ts';
 import { presentsPayment } from '../payment/http-auth.ts';
+import type { Demand } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
-import { quoteShell } from './examples.ts';
+import { callExamples, exampleTarget, payWithCommand, quoteShell, termsOf } from './examples.ts';
 import { type Html, html, renderCode, renderPair, renderPart, showLink, showTime, UNKNOWN } from './html.ts';
+import type { PagesDeps } from './page-parts.ts';
+import { renderForm, renderMoney, renderSpoken } from './reference.ts';
+import type { Operation } from './reference-document.ts';
 import { sendOnce } from './send.ts';
 import { renderPage, type SiteSettings, siteOf } from './shell.ts';
 
-// The small pages: the receipt of a payment, the terms, and a browser's 404.
+// The small pages: the receipt of a payment, the terms, and a browser's 402 and 404.
 
 /** The receipt as the ledger knows it. It never says the route, the request or the payer. */
 export function renderReceipt(config: SiteSettings, id: string, payments: readonly FoundPayment[]): string {
@@ -150,6 +160,164 @@ const KEPT = html`<p>The ledger keeps payments: amount, time, state, payer and r
 no longer be asked for again. A caller’s network address counts for limits, and stands beside a payment only as a hash.
 There are no accounts, no cookies and no trackers. The pages load nothing from other hosts. The lookup of a payment \
 never says what it bought, or for whom.</p>`;
+
+type Shop<S> = Pick<PagesDeps<S>, 'config' | 'demoBuyer' | 'sources'> & {
+  /** Whether the same routes are sold in bitcoin. */
+  readonly hasLightning: boolean;
+};
+
+/** What a browser asked for, and what it must pay. */
+interface Unpaid {
+  readonly endpoint: Endpoint<never>;
+  readonly query: Query;
+  /** As received. */
+  readonly target: string;
+  /** What is wrong with its parameters. */
+  readonly fault: string | null;
+  readonly terms: Pick<PaymentRequired, 'accepts'>;
+}
+
+/**
+ * Shows a browser's 402 as a page: the price, the button that pays, an example of the answer, the terms for programs.
+ * Only where no payment is presented: a client that pays gets what its protocol says.
+ */
+export function createUnpaidPage<S>(shop: Shop<S>): (endpoint: Endpoint<S>) => UnpaidPage {
+  return (endpoint) => (request, demand) => {
+    if (!acceptsHtml(request) || presentsPayment(request.raw)) return null;
+    const query = request.query as Query;
+    const [target, fault] = [request.raw.url ?? '', faultOf(endpoint, query, shop.sources)];
+    const page = renderUnpaid(shop, { endpoint, query, target, fault, terms: termsIn(demand) });
+    return (reply) => void sendOnce(reply, page);
+  };
+}
+
+function termsIn({ fields }: Demand): Pick<PaymentRequired, 'accepts'> {
+  const [, header] = fields.find(([name]) => name === 'payment-required') ?? [];
+  return JSON.parse(Buffer.from(String(header), 'base64').toString('utf8'));
+}
+
+function renderUnpaid({ config, demoBuyer, hasLightning }: Omit<Shop<never>, 'sources'>, unpaid: Unpaid): string {
+  const { endpoint, target, fault, terms } = unpaid;
+  const { network } = config;
+  const operation = operationOf(unpaid);
+  const usd = endpoint.price?.usd ?? '';
+  const url = `${config.publicOrigin}${exampleTarget(operation)}`;
+  const codes = callExamples(operation, termsOf(config)).map(({ language, note, code }) =>
+    renderCode({ id: `code-${language.toLowerCase()}`, title: language, note, code }),
+  );
+  return renderPage({
+    site: siteOf(config),
+    title: 'Payment required',
+    path: operation.path,
+    styles: ['reference.css'],
+    scripts: ['reference.js', 'copy.js'],
+    body: html`<h1>This answer costs ${usd} USDC</h1>
+<p class="lead">${endpoint.summary}</p>
+<p><code class="loose">GET ${target}</code> is sold by the call, in USDC on ${network.name}, without signup or key. \
+Nothing was charged for this request. One payment buys exactly one answer, and a call that fails costs nothing.</p>
+${
+  fault !== null &&
+  html`<p id="fault"><strong class="bad">Not sold like this:</strong> ${fault}. With a payment this \
+request would be refused, uncharged. Mend it before you pay.</p>`
+}
+${renderOthers(unpaid, hasLightning)}
+${renderPart('pay', 'Pay here', renderPaying(operation, terms, renderMoney(network, demoBuyer !== null)))}
+${renderSpoken(network, demoBuyer !== null)}
+${renderPart('example', 'What comes back', renderExample(endpoint))}
+${renderPart(
+  'programs',
+  'Pay with a program',
+  html`${renderCode({ id: 'code-percall', ...payWithCommand(url, usd) })}
+${codes}`,
+)}
+${renderPart('terms', 'What the header asks for', renderTermsOf(terms))}`,
+  });
+}
+
+/** The route as the reference has it, with the request's own values; with the example's where the request has none. */
+function operationOf({ endpoint, query }: Unpaid): Operation {
+  const { path, summary, price } = endpoint;
+  const isBare = Object.keys(query).length === 0;
+  const params = describeParams(endpoint).map(({ name, required, description, schema }) => {
+    const shown = isBare ? (endpoint.example.params[name] ?? schema.default) : [query[name]].flat()[0];
+    const choices = Array.isArray(schema.enum) ? schema.enum.map(String) : [];
+    const [place, example, isInteger] = ['query' as const, String(shown ?? ''), schema.type === 'integer'];
+    return { name, place, isRequired: required, text: description, example, choices, isInteger };
+  });
+  const said = { title: summary, text: '', priceUsd: price?.usd ?? null, params, body: null, answers: [] };
+  return { id: operationIdOf(path, 'paid'), method: 'GET', path: pathOn(endpoint, 'paid'), tag: 'paid', ...said };
+}
+
+/** Where there is less for nothing, and more to read. */
+function renderOthers({ endpoint, query }: Unpaid, hasLightning: boolean): Html {
+  const { path, freeSummary } = endpoint;
+  const inBitcoin = hasLightning && surfacesOf(endpoint).includes('lightning');
+  return html`<ul class="routes" aria-label="Instead">
+${freeSummary && html`<li><a href="${freeSummary}">Free summary</a></li>`}
+${inBitcoin && html`<li><a href="${filledIn(query, referenceLink(path, 'lightning'))}">Pay in bitcoin</a></li>`}
+<li><a href="${filledIn(query, referenceLink(path, 'paid'))}">Reference</a></li>
+<li><a href="/terms">Terms</a></li>
+</ul>`;
+}
+
+/** A link to the reference that keeps the request's values. Its own search has the name `q`. */
+function filledIn({ q: _search, ...query }: Query, link: string): string {
+  const values = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) values.append(name, String([value].flat()[0]));
+  return values.size === 0 ? link : link.replace('#', `?${values}#`);
+}
+
+function renderPaying(operation: Operation, { accepts }: Unpaid['terms'], money: Html | null): Html {
+  // A wallet of the browser signs a plain transfer alone.
+  const isPlain = accepts.some(({ scheme, extra }) => scheme === 'exact' && extra?.name !== 'GatewayWalletBatched');
+  return html`<p>${isPlain ? WITH_WALLET : WITHOUT_WALLET}</p>
+<noscript><p>Without scripts there is no such button: pay <a href="#programs">with a program</a>.</p></noscript>
+${money}
+<div class="pay-here">${renderForm(isPlain ? operation : { ...operation, priceUsd: null }, 'Check the price')}</div>`;
+}
+
+const WITH_WALLET =
+  'Each wallet of this browser gets a button here. It signs one payment of exactly the price, valid for ten ' +
+  'minutes, and only after you press it; the answer is then shown below.';
+
+const WITHOUT_WALLET =
+  'At this price the service takes no plain transfer, which is all that a wallet of a browser can sign. A program ' +
+  'pays from a deposit, as the terms below say.';
+
+function renderExample({ example: { params, result } }: Endpoint<never>): Html {
+  const query = String(new URLSearchParams(params));
+  const note = query === '' ? 'an answer in JSON' : `the answer to ?${query}`;
+  return renderCode({ id: 'code-example', title: 'Example', note, code: JSON.stringify(result, null, 2) });
+}
+
+/** The header for those who have no tool at hand: what each way to pay asks for, and all of it as JSON. */
+function renderTermsOf(terms: Unpaid['terms']): Html {
+  const { accepts } = terms;
+  const title = (at: number) => (accepts.length > 1 ? `Way to pay ${at + 1} of ${accepts.length}` : 'How to pay');
+  const note = 'base64 of this stands in the header';
+  const code = { id: 'code-required', title: 'PAYMENT-REQUIRED', note, code: JSON.stringify(terms, null, 2) };
+  return html`<p>Programs read the price in the header <code>PAYMENT-REQUIRED</code> of this very answer, and repeat \
+the request with <code>PAYMENT-SIGNATURE</code> (x402, version 2).</p>
+${accepts.map(
+  (way, at) => html`<section class="payment" aria-label="${title(at)}"><dl>${factsOf(way)}</dl></section>
+`,
+)}
+<details><summary>All of it as JSON</summary>
+${renderCode(code)}
+</details>`;
+}
+
+function factsOf({ scheme, network, amount, asset, payTo, maxTimeoutSeconds, extra }: PaymentRequirements): Html[] {
+  const how = [scheme, extra?.assetTransferMethod, extra?.name].filter((word) => typeof word === 'string');
+  return [
+    renderPair('Price', `${formatUnits(BigInt(amount), USDC_DECIMALS)} USDC (${amount} base units)`),
+    renderPair('Pay to', payTo),
+    renderPair('Network', network),
+    renderPair('Asset', asset),
+    renderPair('Valid for', `at most ${maxTimeoutSeconds} s`),
+    renderPair('Scheme', how.join(', ')),
+  ];
+}
 
 const NOT_FOUND = 404;
 

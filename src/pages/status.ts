@@ -1,8 +1,8 @@
 import type { Answers } from '../catalogue/catalogue.ts';
-import { nowSeconds } from '../lib/clock.ts';
+import { DAY_MS, nowSeconds } from '../lib/clock.ts';
 import type { Outcome } from '../lib/outcomes.ts';
 import { formatUnits, MSAT_DECIMALS, USDC_DECIMALS } from '../lib/units.ts';
-import type { RailSum } from '../payment/books.ts';
+import type { RailSum, SettledDay } from '../payment/history.ts';
 import {
   type Html,
   html,
@@ -15,7 +15,7 @@ import {
   showTime,
   UNKNOWN,
 } from './html.ts';
-import { LIVE_SWITCH, renderLastRun, renderLatencyChart, renderRuns, renderStrip } from './live.ts';
+import { LIVE_SWITCH, renderDays, renderLastRun, renderLatencyChart, renderRuns, renderStrip } from './live.ts';
 import type { PageParts } from './page-parts.ts';
 import { renderPage, siteOf } from './shell.ts';
 
@@ -28,8 +28,15 @@ type Facilitator = Awaited<ReturnType<PageParts['facilitator']['descriptor']>>;
 /** So long after a start, what was not read yet is no fault: the first readings take seconds. */
 const STARTING_MS = 60_000;
 
-/** A part that gives no answer is shown as not known. */
-export async function renderStatus(parts: PageParts, settledToday: () => Promise<readonly RailSum[]>): Promise<string> {
+type Refused = Awaited<ReturnType<NonNullable<PageParts['refused']>['read']>>;
+type SentenceOf = NonNullable<PageParts['refused']>['sentenceOf'];
+
+/** A part that gives no answer is shown as not known. Of earlier days nothing is shown unless `refused` is there. */
+export async function renderStatus(
+  parts: PageParts,
+  settledToday: () => Promise<readonly RailSum[]>,
+  settledDays: () => Promise<readonly SettledDay[]>,
+): Promise<string> {
   const [health, rpc, selfTest, state, settled, facilitator] = await Promise.all([
     parts.read('/health'),
     parts.read('/rpc'),
@@ -56,6 +63,7 @@ export async function renderStatus(parts: PageParts, settledToday: () => Promise
 ${renderPart('settled-title', 'Settled today', live('settled', renderSettled(settled, facilitator)))}
 ${renderPart('lag-title', 'Collected data', live('lag', renderLag(health)))}
 </div>
+${await renderHistory(parts, settled, settledDays)}
 ${renderPart('rails-title', 'Payment rails', live('rails', rails))}
 ${renderPart(
   'sources-title',
@@ -180,6 +188,43 @@ const WAY_NAMES: Readonly<Record<string, string>> = {
   channels: 'USDC over payment channels',
   lightning: 'Lightning',
 };
+
+async function renderHistory(
+  { refused, clock }: Pick<PageParts, 'refused' | 'clock'>,
+  today: readonly RailSum[] | null,
+  settledDays: () => Promise<readonly SettledDay[]>,
+): Promise<Html | null> {
+  if (refused === null) return null;
+  const [before, calls] = await Promise.all([settledDays(), refused.read().catch(() => null)]);
+  const days = [...before, { dayMs: Math.floor(clock.nowMs() / DAY_MS) * DAY_MS, sums: today }];
+  const charts = html`<div class="charts thirds">${renderDays(days)}</div>`;
+  return html`${renderPart('days-title', 'The last 30 days', charts)}
+${renderPart(
+  'refused-title',
+  'Refused calls',
+  html`<p>Calls whose payment was presented and that got no answer, by the code that they got. They cost the buyer \
+nothing, unless the answer said otherwise. A third party’s own words count as “other”.</p>
+${live('refused', renderRefused(calls, refused.sentenceOf))}`,
+)}`;
+}
+
+/** `refused`: null when the ledger did not answer. */
+function renderRefused(refused: Refused | null, sentenceOf: SentenceOf): Html {
+  if (refused === null) return html`<p>${UNKNOWN}</p>`;
+  if (refused.length === 0) return html`<p>None in the last 30 days.</p>`;
+  return renderCards(
+    'Refused calls by code',
+    ['Code', 'Last 24 hours', 'Last 30 days', 'What the buyer is told'],
+    refused.map(
+      ({ code, count, recentCount }) =>
+        html`<tr><th scope="row" class="part-name"><code>${code}</code></th>\
+<td class="number" data-label="Last 24 hours">${showNumber(recentCount)}</td>\
+<td class="number" data-label="Last 30 days">${showNumber(count)}</td>\
+<td class="loose" data-label="What the buyer is told">${sentenceOf(code)}</td></tr>
+`,
+    ),
+  );
+}
 
 function renderLag(health: Health): Html {
   const { freshness, readings, thresholds } = health ?? {};

@@ -142,7 +142,8 @@ function createFaultFinder<S>(endpoint: Endpoint<S>, sources: S): (query: Query)
   };
 }
 
-function faultOf<S>(endpoint: Endpoint<S>, query: Query, sources: S): string | null {
+/** What is wrong with a request's parameters, for people. */
+export function faultOf<S>(endpoint: Endpoint<S>, query: Query, sources: S): string | null {
   try {
     endpoint.checkParams(parseParams(endpoint, query), sources);
     return null;

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteHandlerMethod, RouteOptions } from 'fastify';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { API_CATALOG_LINK } from '../catalogue/paths.ts';
 import { clientKey, identityOf } from '../lib/limits/count.ts';
 import type { Log } from '../lib/log.ts';
 import type { Ask, Sold } from './call.ts';
@@ -18,7 +19,12 @@ interface GateOptions<S> {
   log: Pick<Log, 'error'>;
   /** Told of each presented payment that gets no answer. */
   onRefused?(error: unknown): void;
+  /** Absent: every demand goes out as its protocol writes it. */
+  pageOf?(endpoint: Endpoint<S>): UnpaidPage;
 }
+
+/** What sends an unpaid demand as a page: status and header fields are set. Null: the request asks for no page. */
+export type UnpaidPage = (request: FastifyRequest, demand: Demand) => ((reply: FastifyReply) => void) | null;
 
 interface GatedRoute {
   readonly preHandler: preHandlerHookHandler;
@@ -26,11 +32,12 @@ interface GatedRoute {
 }
 
 /** `guard` makes the preHandler of one route: a gate that matched paths could be bypassed by another spelling. */
-export function createGate<S>({ checkoutOf, protocol, log, onRefused }: GateOptions<S>) {
+export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: GateOptions<S>) {
   const gates = new WeakSet<object>();
 
   function guard(endpoint: Endpoint<S>): GatedRoute {
     const checkout = checkoutOf(endpoint);
+    const page = pageOf?.(endpoint);
 
     /** Synchronous where the demand is prepared, so that an unpaid request creates no promise. */
     function answer(request: FastifyRequest, reply: FastifyReply): Promise<void> | void {
@@ -39,7 +46,8 @@ export function createGate<S>({ checkoutOf, protocol, log, onRefused }: GateOpti
       const message = request.raw;
       if (request.method === 'HEAD' || !protocol.carries(message)) {
         const demand = checkout.demand(call, protocol.unpaidReason(message));
-        return demand instanceof Promise ? demand.then((made) => send402(reply, made)) : send402(reply, demand);
+        if (!(demand instanceof Promise)) return sendUnpaid(request, reply, demand, page);
+        return demand.then((made) => sendUnpaid(request, reply, made, page));
       }
       return sell(call, message, reply);
     }
@@ -100,13 +108,27 @@ function send200(reply: FastifyReply, body: Uint8Array, receipt: Fields): void {
     .send(body);
 }
 
-function send402(reply: FastifyReply, { fields, body, contentType }: Demand): void {
-  setFields(reply.code(402), fields);
-  reply.header('cache-control', 'no-store').header('content-type', contentType).send(body);
+/** A page stands in for the 402 of a GET alone, and never for the refusal of a payment. */
+function sendUnpaid(request: FastifyRequest, reply: FastifyReply, demand: Demand, page?: UnpaidPage): void {
+  const isAsked = page !== undefined && request.method !== 'HEAD';
+  if (isAsked) reply.header('vary', 'accept');
+  const sendPage = isAsked ? page(request, demand) : null;
+  if (sendPage === null) send402(reply, demand);
+  else sendPage(setFields(reply.code(402), demand.fields));
 }
 
-function setFields(reply: FastifyReply, fields: Fields): void {
+function send402(reply: FastifyReply, { fields, body, contentType }: Demand): void {
+  setFields(reply.code(402), fields);
+  reply
+    .header('link', API_CATALOG_LINK)
+    .header('cache-control', 'no-store')
+    .header('content-type', contentType)
+    .send(body);
+}
+
+function setFields(reply: FastifyReply, fields: Fields): FastifyReply {
   for (const [name, value] of fields) reply.header(name, value);
+  return reply;
 }
 
 function askOf(request: FastifyRequest, reply: FastifyReply): Ask {

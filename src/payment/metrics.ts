@@ -1,13 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/lightning.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
 import type { Call, Sold } from './call.ts';
 import type { OnMove } from './ledger.ts';
 import type { Credential } from './protocol.ts';
-import { PaymentRefused } from './refusal.ts';
+import { nameRefusals } from './refusal.ts';
 
 // Figures of payments for Prometheus: the ledger's moves and the Lightning rail's, counted as they happen; open
 // payments and kept bytes, read at each scrape. A failed read publishes no sample, not a zero, and fails no payment.
@@ -248,9 +247,6 @@ function createTiming(registry: Registry, clock: Clock): TimeSales {
   };
 }
 
-/** Reasons that are told apart: a third party's own words must not make a series each. */
-const MAX_REASONS = 200;
-
 /** Counts each presented payment that got no answer: by surface, and by x402's reason or the answer's code. */
 export function countRefusals(registry: Registry): (surface: string, error: unknown) => void {
   const counter = new Counter({
@@ -259,13 +255,8 @@ export function countRefusals(registry: Registry): (surface: string, error: unkn
     labelNames: ['surface', 'reason'],
     registers: [registry],
   });
-  const known = new Set<string>();
-  return (surface, error) => {
-    const code = error instanceof AppError ? error.code : 'internal';
-    const reason = error instanceof PaymentRefused ? error.reason : code;
-    if (known.size < MAX_REASONS) known.add(reason);
-    counter.inc({ surface, reason: known.has(reason) ? reason : 'other' });
-  };
+  const nameOf = nameRefusals();
+  return (surface, error) => counter.inc({ surface, reason: nameOf(error) });
 }
 
 export function publishMaintenance(registry: Registry, failing: () => Readonly<Record<string, boolean>>): void {

@@ -53,6 +53,21 @@ export class PaymentRefused extends Error {
   }
 }
 
+/** Reasons that are told apart: a third party's own words must not make a series or a row each. */
+const MAX_REASONS = 200;
+export const OTHER = 'other';
+
+/** Names a failure by its reason, else its code, else `internal`. The names of one caller are few. */
+export function nameRefusals(): (error: unknown) => string {
+  const known = new Set<string>();
+  return (error) => {
+    const code = error instanceof AppError ? error.code : 'internal';
+    const name = error instanceof PaymentRefused ? error.reason : code;
+    if (known.size < MAX_REASONS) known.add(name);
+    return known.has(name) ? name : OTHER;
+  };
+}
+
 export type RefusalWords = (refusal: Pick<PaymentRefused, 'reason' | 'detail'>) => string;
 
 export type RefusalSentences = Readonly<Record<string, string>>;

@@ -2,10 +2,20 @@ import type { FastifyInstance, RouteHandlerMethod } from 'fastify';
 import type { Registry } from 'prom-client';
 import { z } from 'zod';
 import type { Endpoint } from '../catalogue/endpoint.ts';
+import { API_CATALOG, API_CATALOG_LINK } from '../catalogue/paths.ts';
 import type { Config } from '../config.ts';
 import { NotFound, Unavailable } from '../errors.ts';
 import { type Encodable, encodeWhenAsked, mountGet, sendEncoded } from '../http/answers.ts';
-import { createLlmsText, createPriceList, createWellKnown, type RequirementOf } from '../http/documents.ts';
+import {
+  type AgentFacts,
+  createAgentRegistration,
+  createApiCatalog,
+  createLlmsText,
+  createPriceList,
+  createSkill,
+  createWellKnown,
+  type RequirementOf,
+} from '../http/documents.ts';
 import { mayReadMetrics } from '../http/metrics.ts';
 import {
   always,
@@ -25,6 +35,7 @@ import type { Limited } from '../http/rate-limit.ts';
 import { NO_SUCH_ROUTE } from '../http/route-advice.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { sourceSchema } from '../lib/service.ts';
+import { makeOnce } from '../lib/tasks.ts';
 import type { Offer } from '../payment/checkout.ts';
 import { FACILITATOR_ROUTES } from './facilitator.ts';
 import { DESCRIBE } from './lightning.ts';
@@ -37,7 +48,16 @@ import { LOOKUP } from './payments.ts';
 export interface MetaDeps {
   readonly config: Pick<
     Config,
-    'network' | 'seller' | 'publicOrigin' | 'rails' | 'protocols' | 'web' | 'metricsToken' | 'trustedProxies'
+    | 'network'
+    | 'seller'
+    | 'publicOrigin'
+    | 'rails'
+    | 'lightning'
+    | 'protocols'
+    | 'web'
+    | 'agents'
+    | 'metricsToken'
+    | 'trustedProxies'
   >;
   readonly clock: Clock;
   readonly listed: readonly Endpoint<never>[];
@@ -95,6 +115,21 @@ const LLMS = get('/llms.txt', 'llmsText', {
   answers: { 200: { description: 'Markdown', type: 'text/plain', schema: z.string() } },
 });
 
+const SKILL = get('/SKILL.md', 'skill', {
+  summary: 'The skill for agents: how to find, price, pay, retry and never pay twice, in 6,000 bytes.',
+  answers: { 200: { description: 'Markdown (agentskills.io)', type: 'text/markdown', schema: z.string() } },
+});
+
+const CATALOG = get(API_CATALOG, 'apiCatalog', {
+  summary: 'The API catalog (RFC 9727): the APIs, and what describes them.',
+  answers: { 200: { description: 'A linkset (RFC 9264)', type: 'application/linkset+json', schema: anyMembers } },
+});
+
+const REGISTRATION = get('/.well-known/agent-registration.json', 'agentRegistration', {
+  summary: 'The agent’s registration file (ERC-8004): its services, x402, where it is registered.',
+  answers: { 200: inJson(anyMembers, 'ERC-8004’s registration-v1') },
+});
+
 const ITEM = z.object({
   resource: z.string(),
   type: z.enum(['http']),
@@ -144,12 +179,43 @@ export async function documentRoutes(app: FastifyInstance, deps: MetaDeps & Limi
   const manifest = keepWhile(deps, async () => encodeJson(createWellKnown({ catalogue, acceptsOf, publicOrigin })));
   mountDocument(app, MANIFEST, manifest);
   mountGet(app, `${MANIFEST.url}.json`, sending(manifest));
-  let llms: Encodable | null = null;
-  mountDocument(app, LLMS, () => {
-    llms ??= encodeWhenAsked(Buffer.from(createLlmsText(described)), 'text/plain; charset=utf-8');
-    return llms;
-  });
+  mountDocument(
+    app,
+    LLMS,
+    makeOnce(async () => encodeText(createLlmsText(described), 'text/plain; charset=utf-8')),
+  );
+  mountForAgents(app, deps, { ...described, lightning: config.lightning.receiver !== null });
 }
+
+/** MCP's SDK is loaded for the version that it speaks when the registration is first asked for. */
+function mountForAgents(app: FastifyInstance, { config }: MetaDeps, facts: AgentFacts): void {
+  const { registrations, registryProof } = config.agents;
+  mountDocument(
+    app,
+    SKILL,
+    makeOnce(async () => encodeText(createSkill(facts), 'text/markdown; charset=utf-8')),
+  );
+  const catalog = sending(makeOnce(async () => encodeText(JSON.stringify(createApiCatalog(facts)), LINKSET)));
+  serve(app, CATALOG, function sendCatalog(request, reply) {
+    reply.header('link', API_CATALOG_LINK);
+    return catalog.call(this, request, reply);
+  });
+  const registration = makeOnce(async () => {
+    const { LATEST_PROTOCOL_VERSION: mcpVersion } = await import('@modelcontextprotocol/sdk/types.js');
+    return encodeJson(createAgentRegistration(facts, registrations, mcpVersion));
+  });
+  mountDocument(app, REGISTRATION, registration);
+  if (registryProof === null) return;
+  // For the registry alone, so no document has it.
+  const proof = encodeText(`${registryProof}\n`, 'text/plain; charset=utf-8');
+  mountGet(
+    app,
+    '/.well-known/mcp-registry-auth',
+    sending(() => proof),
+  );
+}
+
+const LINKSET = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"';
 
 /** OpenAPI of what is mounted, now. */
 export async function createDocument({ listed: catalogue, config, offerOf, mounted }: MetaDeps & Mounted) {
@@ -184,8 +250,12 @@ function keepWhile<T>({ listed, offerOf }: MetaDeps, make: () => Promise<T>): ()
   };
 }
 
+function encodeText(text: string, type: string): Encodable {
+  return encodeWhenAsked(Buffer.from(text), type);
+}
+
 function encodeJson(document: object): Encodable {
-  return encodeWhenAsked(Buffer.from(JSON.stringify(document)), 'application/json; charset=utf-8');
+  return encodeText(JSON.stringify(document), 'application/json; charset=utf-8');
 }
 
 /** The documents change with a deployment only. */
@@ -265,6 +335,7 @@ const NO_METRICS = new NotFound(NO_SUCH_ROUTE, 'no_such_route');
 
 /** In the document's order. What else is mounted and declared comes after them. */
 export const DECLARED: readonly Route[] = [
-  ...[PRICES, DESCRIBE, LOOKUP, WHOLE, PRICED, LLMS, MANIFEST, LIVE, READY],
+  ...[PRICES, DESCRIBE, LOOKUP, WHOLE, PRICED, LLMS, SKILL, MANIFEST, CATALOG, REGISTRATION],
+  ...[LIVE, READY],
   ...[...FACILITATOR_ROUTES, SEARCH, LIST, SUBMIT],
 ];

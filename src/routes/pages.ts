@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { API_CATALOG_LINK } from '../catalogue/paths.ts';
 import type { Mounted } from '../http/openapi/route.ts';
 import type { Limited } from '../http/rate-limit.ts';
 import { mountDemoBuyer } from '../pages/demo-buyer.ts';
@@ -9,7 +10,7 @@ import { mountReference } from '../pages/reference.ts';
 import { encodePage, keepPage, mountAssets, mountPage, mountSiteFiles } from '../pages/send.ts';
 import { renderTerms } from '../pages/small.ts';
 import { renderStatus } from '../pages/status.ts';
-import { createSettledToday } from '../payment/books.ts';
+import { createSettledDays, createSettledToday } from '../payment/history.ts';
 import { createDocument, type MetaDeps } from './meta.ts';
 
 /** The pages for people and their assets. Without `pages` it mounts nothing. */
@@ -24,6 +25,7 @@ export async function pageRoutes<S>(
   const parts: PageParts = { ...deps, read: createReadAnswer(deps), startedAtMs: clock.nowMs() };
   const railOf = (contract: Uint8Array | null) => (contract ? deps.settledOn(contract) : 'lightning');
   const settledToday = createSettledToday(deps.settled, railOf, clock, ['usdc', 'lightning']);
+  const settledDays = createSettledDays(deps.settled, railOf, clock);
   mountAssets(app);
   mountSiteFiles(app);
   const terms = encodePage(renderTerms(deps.config));
@@ -32,8 +34,11 @@ export async function pageRoutes<S>(
   const prices = new Set(deps.catalogue.flatMap(({ price }) => (price ? [String(price.units)] : [])));
   mountDemoBuyer(app, { ...deps, prices });
   const landing = keepPage(clock, () => renderLanding(parts));
-  mountPage(app, '/', landing);
-  const status = keepPage(clock, () => renderStatus(parts, settledToday));
+  mountPage(app, '/', (_request, reply) => {
+    reply.header('link', API_CATALOG_LINK);
+    return landing();
+  });
+  const status = keepPage(clock, () => renderStatus(parts, settledToday, settledDays));
   mountPage(app, '/status', status);
   mountPage(app, '/market', async (request, reply) => {
     const { text, isBad } = await renderMarket(parts, request.query as Record<string, unknown>);

@@ -57,6 +57,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
   { name: 'service_keys' },
   { name: 'provider_notes' },
   { name: 'book_entries', amount: 'amount' },
+  { name: 'refused_calls', amount: 'count' },
 ];
 
 interface CopyOptions {

@@ -26,7 +26,8 @@ const INVOICE = sql<ProofKey, InvoiceRecord>(`
   SELECT network, payment_hash AS "paymentHash", request_hash AS "requestHash", amount_msat AS "amountMsat",
          pay_to AS "payTo", issued_at AS "issuedAt", forget_at AS "forgetAt"
     FROM lightning_invoices WHERE ${KEY}`);
-const REPLY = sql<ProofKey, { body: Uint8Array }>(`SELECT body FROM lightning_kept_replies WHERE ${KEY}`);
+const bodyIn = (table: string) => sql<ProofKey, { body: Uint8Array }>(`SELECT body FROM ${table} WHERE ${KEY}`);
+const REPLY = bodyIn('lightning_kept_replies');
 // A row holds the length of its body, so the bodies themselves are not read.
 const BYTES = sql<object, { bytes: number }>(`
   SELECT (SELECT coalesce(sum(length(body)), 0) FROM lightning_kept_replies)
@@ -59,7 +60,7 @@ const STORE_ANSWER = sql<ProofKey & { holder: string; body: Uint8Array }, { netw
   ],
   ['network'],
 );
-const ANSWER = sql<ProofKey, { body: Uint8Array }>(`SELECT body FROM lightning_answers WHERE ${KEY}`);
+const ANSWER = bodyIn('lightning_answers');
 // A claim whose answer was deleted is over. A late call must not reopen it, because there is nothing to deliver.
 const DELIVERED = sql<ProofKey & { now: number; keepUntil: number }>(`
   UPDATE lightning_claims SET state = 'delivered', delivered_at = @now, redeem_until = @keepUntil

@@ -10,6 +10,8 @@ import {
   NOTHING_SPENT,
   type ProviderNote,
   type ProviderNotes,
+  type RefusalStore,
+  type RefusedCalls,
   type RelayerSpendingStore,
   type SelfTestRun,
   type SelfTestStore,
@@ -19,8 +21,11 @@ import {
 } from './ports/stores.ts';
 
 // What the service remembers beside payments: its keys, its self-tests, what the relayer spent, the third party's
-// catalogue, RPC providers that contradicted others, and transfers of the Gateway. Each write is on disk when it
-// resolves, and all instances see the same.
+// catalogue, RPC providers that contradicted others, refused calls, and transfers of the Gateway. Each write is on disk
+// when it resolves, and all instances see the same.
+
+/** Deletes the rows of a table whose time is earlier. */
+const forget = (table: string, time: string) => sql<{ before: number }>(`DELETE FROM ${table} WHERE ${time} < @before`);
 
 // --- Keys
 
@@ -47,7 +52,7 @@ const ADD_RUN = sql<SelfTestRun>(`
   INSERT INTO self_tests (id, at, ok, latency_ms, transaction_hash, not_charged, reason)
   SELECT coalesce(max(id), 0) + 1, @at::bigint, @ok::boolean, @latencyMs::bigint, @transaction::bytea,
          @notCharged::boolean, @reason::text FROM self_tests`);
-const FORGET_RUNS = sql<{ keepFromMs: number }>('DELETE FROM self_tests WHERE at < @keepFromMs');
+const FORGET_RUNS = forget('self_tests', 'at');
 const NEWEST_RUNS = sql<{ limit: number }, SelfTestRun>(`${RUN} ORDER BY at DESC, id DESC LIMIT @limit`);
 const NEWEST_CHECKED = sql<object, SelfTestRun>(
   `${RUN} WHERE not_charged IS NOT NULL ORDER BY at DESC, id DESC LIMIT 1`,
@@ -59,7 +64,7 @@ const COUNT_RUNS = sql<{ sinceMs: number }, { runs: number; good: number }>(
 export function createSelfTests(db: LedgerDatabase): SelfTestStore {
   return {
     record: async (run, keepFromMs) => {
-      await make(db, 'others', [ADD_RUN(run), FORGET_RUNS({ keepFromMs })]);
+      await make(db, 'others', [ADD_RUN(run), FORGET_RUNS({ before: keepFromMs })]);
     },
     recent: async (limit) => [...(await db.read(NEWEST_RUNS({ limit })))],
     lastChecked: () => first(db, NEWEST_CHECKED({})),
@@ -133,7 +138,7 @@ export function createCatalogueCopy(db: LedgerDatabase): CatalogueStore {
 const NOTES = sql<{ nowMs: number }, ProviderNote>(`
   SELECT host, kind, question, said, others, noted_at AS "sinceMs", expires_at AS "untilMs" FROM provider_notes
    WHERE expires_at > @nowMs ORDER BY noted_at, host, kind, question`);
-const EXPIRE_NOTES = sql<{ nowMs: number }>('DELETE FROM provider_notes WHERE expires_at <= @nowMs');
+const EXPIRE_NOTES = forget('provider_notes', 'expires_at');
 const PUT_NOTE = sql<ProviderNote>(`
   INSERT INTO provider_notes (host, kind, question, said, others, noted_at, expires_at)
   VALUES (@host, @kind, @question, @said, @others, @sinceMs, @untilMs)
@@ -149,12 +154,33 @@ export function createProviderNotes(db: LedgerDatabase): ProviderNotes {
   return {
     list: async (nowMs) => [...(await db.read(NOTES({ nowMs })))],
     put: async (note) => {
-      await make(db, 'others', [EXPIRE_NOTES({ nowMs: note.sinceMs }), PUT_NOTE(note)]);
+      await make(db, 'others', [EXPIRE_NOTES({ before: note.sinceMs + 1 }), PUT_NOTE(note)]);
     },
     agree: async (question) => {
       await make(db, 'others', [END_DISPUTES({ question })]);
     },
     trust: (host) => make(db, 'others', [FORGET_HOST({ host })]),
+  };
+}
+
+// --- Refused calls
+
+const ADD_REFUSED = sql<{ hour: number; code: string; count: number }>(`
+  INSERT INTO refused_calls (hour, code, count) VALUES (@hour, @code, @count)
+  ON CONFLICT (hour, code) DO UPDATE SET count = refused_calls.count + excluded.count`);
+const FORGET_REFUSED = forget('refused_calls', 'hour');
+const REFUSED = sql<{ from: number; recent: number }, RefusedCalls>(`
+  SELECT code, CAST(sum(count) AS BIGINT) AS count,
+         CAST(coalesce(sum(count) FILTER (WHERE hour >= @recent), 0) AS BIGINT) AS "recentCount"
+    FROM refused_calls WHERE hour >= @from GROUP BY code ORDER BY count DESC, code`);
+
+export function createRefusals(db: LedgerDatabase): RefusalStore {
+  return {
+    add: async (hour, counts, keepFromMs) => {
+      const added = [...counts].map(([code, count]) => ADD_REFUSED({ hour, code, count }));
+      await make(db, 'others', [...added, FORGET_REFUSED({ before: keepFromMs })]);
+    },
+    since: async (from, recent) => [...(await db.read(REFUSED({ from, recent })))],
   };
 }
 

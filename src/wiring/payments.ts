@@ -9,10 +9,10 @@ import {
   type CountedSurplus,
   createBooks,
   createMismatchWatch,
-  createSettledToday,
   type MismatchWatch,
 } from '../payment/books.ts';
 import type { RailFor } from '../payment/checkout.ts';
+import { createSettledToday } from '../payment/history.ts';
 import { createLedger, type Ledger, type OnMove } from '../payment/ledger.ts';
 import { createFailures, createUnknownPayments } from '../payment/limits.ts';
 import type { TimeSales } from '../payment/metrics.ts';

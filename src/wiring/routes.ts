@@ -10,9 +10,10 @@ import { createOutcomes } from '../lib/outcomes.ts';
 import { keepReading } from '../lib/tasks.ts';
 import type { McpDeps } from '../mcp/mount.ts';
 import type { PagesDeps } from '../pages/page-parts.ts';
-import { createProblemPage, renderReceipt } from '../pages/small.ts';
+import { createProblemPage, createUnpaidPage, renderReceipt } from '../pages/small.ts';
 import { onlyKnown, type Running } from '../payment/checkout.ts';
-import { createGate } from '../payment/gate.ts';
+import { createGate, type UnpaidPage } from '../payment/gate.ts';
+import type { RefusalCounts } from '../payment/history.ts';
 import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
@@ -31,6 +32,7 @@ import {
   isSoldPlainly,
   type offersUnder,
   plainOffers,
+  sentenceOfRefusal,
   toolProtocol,
   usdcProtocol,
   wordsOfRefusal,
@@ -58,6 +60,7 @@ interface SurfacesParts {
   feeSteps: Collecting['feeSteps'];
   outgoing: Pick<ReturnType<typeof createOutgoing>, 'upstreams'>;
   readiness: ReturnType<typeof createReadiness>;
+  refusals: RefusalCounts;
   metrics: Registry;
   clock: Clock;
   log: Logger;
@@ -67,19 +70,25 @@ interface SurfacesParts {
 export function createSurfaces(parts: SurfacesParts) {
   const { config, sources, offerOf, lightning, mpp } = parts;
   const { usdcRoutes, usdcTools } = createCheckouts(parts);
-  const onRefused = countRefusals(parts.metrics);
+  const countRefusal = countRefusals(parts.metrics);
+  const onRefused: typeof countRefusal = (surface, error) => {
+    countRefusal(surface, error);
+    parts.refusals.count(error);
+  };
   const surface = surfacesOf(parts, onRefused);
+  const pages = pagesOf(parts);
+  const pageOf = createUnpaidPage({ ...pages, hasLightning: config.lightning.receiver !== null });
   const toolCheckouts = { usdc: usdcTools(offerOf), lightning: lightning.tools };
   const isPlain = (endpoint: Endpoint<never>) => isSoldPlainly(endpoint, config.rails);
 
   return {
-    paid: surface('paid', usdcRoutes(offerOf, sources), usdcProtocol),
+    paid: surface('paid', usdcRoutes(offerOf, sources), usdcProtocol, { pageOf }),
     lightning: {
       ...surface('lightning', lightning.routes, lightning.protocol),
       describe: lightning.describe(parts.listed),
     },
-    mpp: mpp && surface('mpp', usdcRoutes(plainOffers(config, mpp), sources), mpp, isPlain),
-    pages: pagesOf(parts),
+    mpp: mpp && surface('mpp', usdcRoutes(plainOffers(config, mpp), sources), mpp, { sells: isPlain }),
+    pages,
     tools: {
       ...toolsOf(parts),
       isLightning: lightning.rail.recognises,
@@ -102,6 +111,7 @@ function pagesOf(parts: SurfacesParts): PagesDeps<Sources> {
     charts: { feeSteps: parts.feeSteps, probes: sources.reads.probes },
     settled: ledger.stores.settled,
     settledOn: waysIn(config),
+    refused: config.statusHistory ? { read: parts.refusals.read, sentenceOf: sentenceOfRefusal } : null,
     demoBuyer: demoBuyerOf(config, clock),
   };
 }
@@ -138,6 +148,12 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
   };
 }
 
+interface SurfaceRules {
+  /** By default everything that is on. */
+  readonly sells?: (endpoint: Endpoint<Sources>) => boolean;
+  readonly pageOf?: (endpoint: Endpoint<Sources>) => UnpaidPage;
+}
+
 /** Makes the priced surfaces, each with a gate that knows what is sold there. */
 function surfacesOf(
   { config, catalogue, off, sources, log }: SurfacesParts,
@@ -149,7 +165,7 @@ function surfacesOf(
     surface: PricedSurface<Sources>['surface'],
     checkoutOf: CheckoutOf<Sources, Demand>,
     protocol: HttpProtocol,
-    sells = (_: Endpoint<Sources>) => true,
+    { sells = () => true, pageOf }: SurfaceRules = {},
   ): PricedSurface<Sources> => {
     const gate = createGate<Sources>({
       checkoutOf(endpoint) {
@@ -161,6 +177,7 @@ function surfacesOf(
       protocol,
       log,
       onRefused: (error) => onRefused(surface, error),
+      ...(pageOf && { pageOf }),
     });
     return { surface, gate, catalogue: [...known, ...off], chainSegment: config.network.segment };
   };

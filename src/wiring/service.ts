@@ -12,6 +12,7 @@ import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { createBookMetrics } from '../payment/books.ts';
 import type { Running } from '../payment/checkout.ts';
+import { createRefusalCounts } from '../payment/history.ts';
 import { LIGHTNING_NETWORKS } from '../payment/lightning/terms.ts';
 import { createPaymentMetrics, publishMaintenance } from '../payment/metrics.ts';
 import { createLookup } from '../payment/receipt.ts';
@@ -30,7 +31,7 @@ import { createPayments } from './payments.ts';
 import { RAILS, type RailList, railNames, warnOfLosses } from './rails.ts';
 import { createReadiness, createSurfaces } from './routes.ts';
 import { createOutgoing, openSources } from './sources.ts';
-import { mppProtocol, offersUnder, openChallenges } from './surfaces.ts';
+import { mppProtocol, offersUnder, openChallenges, sentenceOfRefusal } from './surfaces.ts';
 
 /**
  * Makes every part of the service, and starts what runs by itself: the catalogue, the ground, the shop, then what
@@ -62,7 +63,9 @@ export async function createDeps(
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const { feeSteps } = collecting;
-  const offered = { catalogue, listed, off, offerOf, railFor: payments.railFor, feeSteps };
+  const isOurs = (reason: string) => sentenceOfRefusal(reason) !== undefined;
+  const refusals = createRefusalCounts(stores.refusals, isOurs, clock, log);
+  const offered = { refusals, catalogue, listed, off, offerOf, railFor: payments.railFor, feeSteps };
   const surfaces = createSurfaces({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
   await chain.watch(stores.providers);
   void warnOfLosses({ config, catalogue, railList, spending: stores.spending, chain, clock, log });
@@ -71,6 +74,7 @@ export async function createDeps(
   await listings.start();
   collecting.start();
   clockWatch.start();
+  refusals.start();
 
   return {
     config,
@@ -98,6 +102,7 @@ export async function createDeps(
       await shop.lightning.stop();
       await collecting.stop();
       await outgoing.close();
+      await refusals.stop();
       await ledger.close();
       ground.lock.release();
       await chain.close();

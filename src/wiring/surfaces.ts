@@ -19,7 +19,7 @@ import { createMppEvm, MPP_REFUSALS } from '../payment/protocols/mpp/evm.ts';
 import { x402Http } from '../payment/protocols/x402/http.ts';
 import { x402Tool } from '../payment/protocols/x402/tool.ts';
 import type { RailInfo } from '../payment/rail.ts';
-import { OWN_REFUSALS, type RefusalWords, refusalWords } from '../payment/refusal.ts';
+import { OWN_REFUSALS, type RefusalSentences, type RefusalWords, refusalWords } from '../payment/refusal.ts';
 import type { RailProbes } from '../payment/settling.ts';
 import { EVM_REFUSALS } from '../payment/usdc/authorization.ts';
 import { exactRequirement, type PayTo } from '../payment/usdc/exact.ts';
@@ -174,7 +174,10 @@ export async function readSecrets(
 
 const ofRails = RAILS.map(({ info }) => info.refusals ?? {});
 
-export const wordsOfRefusal: RefusalWords = refusalWords([
-  ...[OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, MPP_REFUSALS],
-  ...ofRails,
-]);
+const REFUSALS: readonly RefusalSentences[] = [OWN_REFUSALS, EVM_REFUSALS, LNBTC_REFUSALS, MPP_REFUSALS, ...ofRails];
+
+export const wordsOfRefusal: RefusalWords = refusalWords(REFUSALS);
+
+/** What a buyer is told for this reason; undefined for a reason that is none of ours. */
+export const sentenceOfRefusal = (reason: string): string | undefined =>
+  REFUSALS.find((sentences) => Object.hasOwn(sentences, reason))?.[reason];

@@ -533,6 +533,24 @@ describeInBrowser('the pages', (browser) => {
     expect(await ask(page, 'document.documentElement.scrollWidth <= innerWidth')).toBe(true);
   });
 
+  test('/status draws the last 30 days by their dates, and counts a call that was just refused', async () => {
+    await service.get('/v1/paid/rpc/health', { headers: { 'payment-signature': 'AAAA' } });
+    const { page } = await visit('/status');
+    await charts(page);
+    const drawn = `[...document.querySelectorAll('figure[data-step="day"]')].map((one) => [
+      one.id, one.dataset.points, Number(one.dataset.latest) > 0,
+      one.querySelector('tbody tr:last-child time').dateTime === one.querySelector('.u-legend .u-value').textContent,
+    ])`;
+    await expect
+      .poll(() => ask(page, drawn))
+      .toEqual([
+        ['calls', '30', true, true],
+        ['revenue', '30', true, true],
+        ['sats', '30', false, true],
+      ]);
+    await expect.poll(() => page.locator('#refused').textContent()).toMatch(/invalid_payload\s*[1-9]/);
+  });
+
   test('/status shows what the ledger holds of today, and the time of the self-test', async () => {
     const { page } = await visit('/status');
     const [recent] = JSON.parse((await service.get('/v1/selftest')).body).recent;

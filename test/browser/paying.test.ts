@@ -9,7 +9,8 @@ import { priceOf } from '../support/prices.ts';
 import { type Service, startService } from '../support/service/service.ts';
 import { balanceOf } from '../support/usdc/buyer.ts';
 
-// Payments from the reference, on the embedded network: a wallet that really signs, and the demo's own buyer.
+// Payments from the reference and from the page of a 402, on the embedded network: a wallet that really signs, and the
+// demo's own buyer.
 
 const ROUTE = 'paidChainWallet';
 const { usd: USD, units: PRICE } = priceOf('/chain/wallet');
@@ -322,6 +323,78 @@ describeInBrowser('a payment from the reference', (browser) => {
     await visit.page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' }).waitFor();
     expect((await sellerHas()) - before).toBe(PRICE);
     expectQuiet(visit);
+  });
+});
+
+describeInBrowser('a payment from the page of a 402', (browser) => {
+  const path = () => `/v1/paid/chain/wallet?address=${network.usdc}`;
+  const sellerHas = () => balanceOf(network, network.seller);
+  const payButton = (page: Page, payer: string) => page.getByRole('button', { name: `Pay ${USD} USDC with ${payer}` });
+  const receiptOf = (page: Page) => page.getByRole('region', { name: 'PAYMENT-RESPONSE, decoded' });
+  const answerOn = async (page: Page) => JSON.parse(String(await page.locator('.outcome > pre').textContent()));
+  const open = async (options: Parameters<typeof browser.visit>[1] = {}) => {
+    let calls: WalletCalls = [];
+    const prepare = async (page: Page) => {
+      calls = await addWallet(page, { privateKey: network.buyer.privateKey, chainId: network.chainId });
+    };
+    const visit = await browser.visit(`${service.origin}${path()}`, { ...options, prepare });
+    await payButton(visit.page, 'Test wallet').waitFor();
+    return { ...visit, calls };
+  };
+  const expectQuiet = ({ observed }: Pick<Visit, 'observed'>) => {
+    expect(observed).toMatchObject({ pageErrors: [], cspViolations: [], failedRequests: [] });
+    // The browser logs the 402s itself.
+    expect(observed.consoleErrors.filter((line) => !line.includes('status of 402'))).toEqual([]);
+    expect(observed.requests.filter((url) => !url.startsWith(`${service.origin}/`))).toEqual([]);
+  };
+
+  test('is made by one press of the button and by nothing else, and shows the answer with its receipt', async () => {
+    const before = await sellerHas();
+    const { page, observed, calls } = await open();
+    expect(await auditAccessibility(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Check the price' }).click();
+    await page.getByRole('region', { name: 'PAYMENT-REQUIRED, decoded' }).waitFor();
+    expect([calls, (await sellerHas()) - before]).toEqual([[], 0n]);
+    await payButton(page, 'Test wallet').click();
+    await receiptOf(page).waitFor();
+    expect(await receiptOf(page).textContent()).toContain(`${USD} USDC (${PRICE} base units)`);
+    expect((await answerOn(page)).address).toBe(network.usdc.toLowerCase());
+    expect((await sellerHas()) - before).toBe(PRICE);
+    expect(calls).toEqual(['eth_requestAccounts', 'eth_chainId', 'eth_signTypedData_v4']);
+    expect(await auditAccessibility(page)).toEqual([]);
+    await page.getByRole('link', { name: 'Receipt of this payment' }).click();
+    await page.locator('#bought').getByText(`GET ${path()}`).waitFor();
+    expectQuiet({ observed });
+  });
+
+  test('with the demo’s buyer, on a phone in the dark, buys what the form says by then', async () => {
+    const before = await sellerHas();
+    const { page, observed } = await open({ screen: 'phone', colorScheme: 'dark' });
+    await page.getByLabel('address').fill(network.seller);
+    // The code follows the form.
+    await page.locator('#code-percall').getByText(`address=${network.seller}'`).waitFor();
+    await payButton(page, 'the demo’s buyer').click();
+    await receiptOf(page).waitFor();
+    expect((await answerOn(page)).address).toBe(network.seller.toLowerCase());
+    expect((await sellerHas()) - before).toBe(PRICE);
+    await page.getByText('All of it as JSON').click();
+    expect(await page.evaluate('document.documentElement.scrollWidth - screen.width')).toBeLessThanOrEqual(0);
+    expect(await auditAccessibility(page)).toEqual([]);
+    expectQuiet({ observed });
+  });
+
+  test('needs no scripts: the page says how a program pays, and its form asks for other values', async () => {
+    const { page, observed } = await browser.visit(`${service.origin}/v1/paid/chain/wallet`, { javaScript: false });
+    expect(await page.locator('#fault').textContent()).toContain('address');
+    expect(await page.getByRole('button').allTextContents()).toEqual(['Check the price']);
+    await page.getByLabel('address').fill(network.usdc);
+    await page.getByRole('button', { name: 'Check the price' }).click();
+    await page.waitForURL(`**${path()}`);
+    expect(await page.locator('#fault').count()).toBe(0);
+    expect(await page.locator('#code-percall').textContent()).toContain(`pay '${service.origin}${path()}'`);
+    await page.getByRole('link', { name: 'with a program' }).click();
+    await page.waitForURL('**#programs');
+    expectQuiet({ observed });
   });
 });
 

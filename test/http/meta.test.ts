@@ -195,7 +195,7 @@ describe('/openapi.json', () => {
     const operations = Object.entries<object>(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => ({ method: method.toUpperCase() as 'GET' | 'POST', url: path })),
     );
-    expect(operations.length).toBe(19);
+    expect(operations.length).toBe(22);
     for (const operation of operations) {
       const { body } = await t.app.inject(operation);
       expect(body, operation.url).not.toContain('no_such_route');
@@ -261,6 +261,9 @@ describe('the documents for machines', () => {
   const CONTENT = {
     '/openapi-priced.json': 'application/json; charset=utf-8',
     '/llms.txt': 'text/plain; charset=utf-8',
+    '/SKILL.md': 'text/markdown; charset=utf-8',
+    '/.well-known/api-catalog': 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
+    '/.well-known/agent-registration.json': 'application/json; charset=utf-8',
     '/.well-known/x402': 'application/json; charset=utf-8',
     '/.well-known/x402.json': 'application/json; charset=utf-8',
   };
@@ -272,7 +275,7 @@ describe('the documents for machines', () => {
       const answer = await t.app.inject(url);
       expect([answer.statusCode, answer.headers['content-type']]).toEqual([200, type]);
       expect(answer.headers['cache-control']).toBe('public, max-age=60');
-      expect(answer.body).toContain('/v1/paid/chain/thing');
+      expect(answer.body).toMatch(/\/v1\/paid\/chain\/thing|\/SKILL\.md|- chain: thing 0\.002/);
       const head = await t.app.inject({ method: 'HEAD', url });
       expect([head.statusCode, head.body, head.headers.etag]).toEqual([200, '', answer.headers.etag]);
       const again = await t.app.inject({ url, headers: { 'if-none-match': String(answer.headers.etag) } });
@@ -288,8 +291,19 @@ describe('the documents for machines', () => {
     const links = [...body.matchAll(/\]\((\/[^)]*)\)/g)].map(([, url]) => String(url));
     // The whole service mounts the tools server, which has its own tests.
     const here = links.filter((url) => url !== '/mcp');
-    expect(here.length).toBe(8);
+    expect(here.length).toBe(9);
     for (const url of here) expect((await t.app.inject(url)).body, url).not.toContain('no_such_route');
+  });
+
+  it('have the proof for the MCP registry only where it is set', async () => {
+    t = await createTestApp();
+    const path = '/.well-known/mcp-registry-auth';
+    expect((await t.app.inject(path)).statusCode).toBe(404);
+    await t.app.close();
+    const proof = `v=MCPv1; k=ed25519; p=${'A'.repeat(43)}=`;
+    t = await createTestApp({ env: { MCP_REGISTRY_AUTH: proof } });
+    const { statusCode, headers, body } = await t.app.inject(path);
+    expect([statusCode, headers['content-type'], body]).toEqual([200, 'text/plain; charset=utf-8', `${proof}\n`]);
   });
 
   it('are one document under both names of the manifest, which names every document', async () => {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openChainDatabase } from '../../src/collector/store/database.ts';
 import type { ListedEntry } from '../../src/discovery/entry.ts';
 import { putBlocks } from '../support/chain/chain-rows.ts';
@@ -64,6 +64,7 @@ async function fill(folder: string, nowMs: number): Promise<void> {
   await payments.reserve(reservation('p1', 'p1', { contract: Buffer.from(ENV.USDC_ADDRESS.slice(2), 'hex') }), 0, null);
   await payments.move('p1', ['reserved'], 'settling', {});
   await payments.move('p1', ['settling'], 'settled', { endedAt: nowMs, transaction: run.transaction, block: 7 });
+  await storesOf(ledger).refusals.add(nowMs - 2 * HOUR_MS, new Map([['expired', 12_345]]), 0);
   ledger.close();
 }
 
@@ -321,6 +322,43 @@ describe('the content of the pages', () => {
     expect(body).toMatch(
       /Lightning<\/th><td class="good">no fault<\/td>.*?<td class="loose" data-label="Detail">no node configured/,
     );
+  });
+});
+
+describe('the last thirty days on /status', () => {
+  const offer = '/v1/paid/rpc/health';
+
+  test('have charts of calls and revenue, and count a call that was refused just now', async () => {
+    const refused = await get(offer, { 'payment-signature': 'AAAA' });
+    expect(refused.status).toBe(402);
+    // A page is kept for a second.
+    const body = await vi.waitFor(
+      async () => {
+        const page = await get('/status');
+        expect(page.body).toMatch(/<code>invalid_payload<\/code><\/th><td [^>]*>1<\/td>/);
+        return page.body;
+      },
+      { timeout: 30_000, interval: 100 },
+    );
+    expect(body).toMatch(/<code>expired<\/code><\/th><td [^>]*>12,345<\/td>/);
+    expect(body.match(/<figure class="chart"[^>]* data-step="day"/g)).toHaveLength(3);
+    expect(body).toMatch(/id="revenue-summary" data-live><p class="now" data-value="0\.0005">/);
+  });
+
+  test('are hidden by STATUS_HISTORY=off, and refusals are counted for the day on which it is on again', async () => {
+    const here = mkdtempSync(join(tmpdir(), 'percall-history-'));
+    await fill(here, Date.now());
+    const env = { ...ENV, COLLECTOR: 'off' };
+    const off = await serviceWith({ ...env, STATUS_HISTORY: 'off' }, { dataDir: here });
+    await off.get(offer, { headers: { 'payment-signature': 'AAAA' } });
+    const { status, body } = await off.get('/status');
+    await off.stop();
+    expect([status, body]).toEqual([200, expect.stringContaining('id="settled-usdc"')]);
+    expect(body).not.toMatch(/30 days|12,345|data-step="day"|Refused calls/);
+    const on = await serviceWith(env, { dataDir: here });
+    expect((await on.get('/status')).body.match(/data-label="Last 24 hours">(12,345|1)</g)).toHaveLength(2);
+    await on.stop();
+    rmSync(here, { recursive: true, force: true });
   });
 });
 

@@ -69,7 +69,9 @@ function filesOf(root: string): string[] {
       return [loader, `${folder}/${name}`];
     }),
   );
-  const beside = globSync(['src/**/*.sql', 'src/pages/assets/*.{js,css,svg,ico,png}'], { cwd: root });
+  const beside = globSync(['src/**/*.sql', 'src/http/skill.md', 'src/pages/assets/*.{js,css,svg,ico,png}'], {
+    cwd: root,
+  });
   return [...built, LICENCES, ...beside.map((file) => file.replaceAll('\\', '/')).sort()];
 }
 

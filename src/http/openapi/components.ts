@@ -313,10 +313,12 @@ const PAYMENT_REQUIRED = text(
   'Base64 JSON of x402 version 2: `accepts` holds what to pay, `error` why a payment was refused',
 );
 
+const LINK = text('`rel="api-catalog"`: the documents of all APIs (RFC 9727)');
+
 const UNPAID: Json = {
   description:
     'Not paid, or the payment was refused: `error` in the header says why. Nothing was charged for this request.',
-  headers: { 'PAYMENT-REQUIRED': PAYMENT_REQUIRED, ...REQUEST_ID_HEADER },
+  headers: { 'PAYMENT-REQUIRED': PAYMENT_REQUIRED, Link: LINK, ...REQUEST_ID_HEADER },
   content: { 'application/json': { schema: reference('schemas', 'Hint') } },
 };
 
@@ -348,7 +350,11 @@ const UNPAID_MPP: Json = {
     'Not paid, or the payment was refused: `code` says why. Nothing was charged for this request.',
     describeSchema(PAYMENT_PROBLEM, new Map()),
   ),
-  headers: { 'WWW-Authenticate': text('`Payment` (MPP): method `evm`, intent `charge`'), ...REQUEST_ID_HEADER },
+  headers: {
+    'WWW-Authenticate': text('`Payment` (MPP): method `evm`, intent `charge`'),
+    Link: LINK,
+    ...REQUEST_ID_HEADER,
+  },
 };
 
 const UNPAID_NAMES = { paid: 'Unpaid', lightning: 'UnpaidLightning', mpp: 'UnpaidMpp' } as const;

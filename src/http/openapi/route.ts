@@ -15,7 +15,12 @@ declare module 'fastify' {
 interface Answered<S extends z.ZodType = z.ZodType> {
   readonly description: string;
   /** Absent: no body. */
-  readonly type?: 'application/json' | 'application/problem+json' | 'text/plain';
+  readonly type?:
+    | 'application/json'
+    | 'application/problem+json'
+    | 'application/linkset+json'
+    | 'text/plain'
+    | 'text/markdown';
   readonly schema?: S;
 }
 

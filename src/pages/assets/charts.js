@@ -34,6 +34,7 @@ function optionsFor(figure, /** @type {number} */ width) {
   const style = getComputedStyle(document.documentElement);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const isBand = figure.dataset.chart === 'band';
+  const isDaily = figure.dataset.step === 'day';
   const unit = figure.dataset.unit ?? '';
   const labels = [...figure.querySelectorAll('thead th')]
     .slice(1)
@@ -54,11 +55,17 @@ function optionsFor(figure, /** @type {number} */ width) {
       y: { range: (_plot, least, most) => (isBand ? around(least, most) : [0, Math.max(most * 1.15, 1)]) },
     },
     axes: [
-      { ...axis, ...titled('UTC'), size: 30, space: 58, values: (_plot, ticks) => ticks.map(showClock) },
+      {
+        ...axis,
+        ...titled('UTC'),
+        size: 30,
+        space: 58,
+        values: (_plot, ticks) => ticks.map(isDaily ? showMonthDay : showClock),
+      },
       { ...axis, ...titled(unit), size: 56, values: (_plot, ticks) => ticks.map((tick) => `${+tick.toFixed(4)}`) },
     ],
     series: [
-      { label: 'UTC', value: (plot, value, at, index) => showTime(pointed(plot, value, at, index)) },
+      { label: 'UTC', value: (plot, value, at, index) => showTime(pointed(plot, value, at, index), isDaily) },
       ...labels.map((label, at) => lineOf(`${label}`, at, { isBand, unit, colour })),
     ],
     ...(isBand && { bands: [{ series: [3, 1], fill: colour('band') }] }),
@@ -104,9 +111,16 @@ function pointed(plot, value, at, index) {
   return [...(plot.data?.[at] ?? [])].findLast((one) => one !== null && one !== undefined) ?? null;
 }
 
-/** @param {number | null} seconds */
-function showTime(seconds) {
-  return seconds === null ? '–' : new Date(seconds * 1000).toISOString().slice(11, 19);
+/** @param {number | null} seconds @param {boolean} isDaily */
+function showTime(seconds, isDaily) {
+  if (seconds === null) return '–';
+  const text = new Date(seconds * 1000).toISOString();
+  return isDaily ? text.slice(0, 10) : text.slice(11, 19);
+}
+
+/** @param {number} seconds */
+function showMonthDay(seconds) {
+  return new Date(seconds * 1000).toISOString().slice(5, 10);
 }
 
 /** @param {number} seconds */

@@ -69,7 +69,7 @@ async function tryOut(form) {
 /** The examples below a form follow its fields. @param {HTMLFormElement} form */
 function followFields(form) {
   let shown = callOf(form).target;
-  const codes = form.closest('.op-body')?.querySelectorAll('.code code') ?? [];
+  const codes = form.closest('.op-body, main')?.querySelectorAll('.code code') ?? [];
   form.addEventListener('input', () => {
     const { target } = callOf(form);
     if (target === shown) return;

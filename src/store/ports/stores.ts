@@ -21,6 +21,7 @@ export interface LedgerStores extends RailStores {
   readonly catalogue: CatalogueStore;
   readonly keys: ServiceKeyStore;
   readonly providers: ProviderNotes;
+  readonly refusals: RefusalStore;
   readonly books: BookStore;
   /** Rejects when the ledger cannot be read, and when its database accepts no writes. */
   ping(): Promise<void>;
@@ -180,4 +181,23 @@ export interface ProviderNotes {
   agree(question: string): Promise<void>;
   /** Deletes all notes of a host, and returns their number. */
   trust(host: string): Promise<number>;
+}
+
+/** Calls whose payment was presented and that got no answer, by the code that they got. */
+export interface RefusedCalls {
+  readonly code: string;
+  readonly count: number;
+  /** Those of them that are recent. */
+  readonly recentCount: number;
+}
+
+/** Refused calls by hour and code. When `add` resolves, the counts are on disk. */
+export interface RefusalStore {
+  /**
+   * Adds to what this hour has, by code. `hourMs` is its start. Forgets hours that began before `keepFromMs`, in one
+   * step.
+   */
+  add(hourMs: number, counts: ReadonlyMap<string, number>, keepFromMs: number): Promise<void>;
+  /** Of the hours that began at `fromMs` or later, the highest count first. `recentMs`: since when they are recent. */
+  since(fromMs: number, recentMs: number): Promise<RefusedCalls[]>;
 }

@@ -23,6 +23,8 @@ const UNDECLARED = [
   '*',
   // The operator's; the demo's buyer; a second spelling of a declared path.
   ...['/metrics', '/demo/sign', '/.well-known/x402.json'],
+  // For the MCP registry alone.
+  '/.well-known/mcp-registry-auth',
 ];
 
 let network: EmbeddedNetwork;
@@ -44,7 +46,8 @@ async function read({ more = () => {}, without = [] }: Changes = {}) {
   const wanted = embeddedEnvironment(network, { demoBuyer: true });
   // Every entry of the catalogue is sold: one without its source answers only payments from before.
   const usyc = { USYC_TOKEN: network.usdc, USYC_ORACLE: network.usdc };
-  const config = loadConfig({ ...wanted, ...usyc, DATA_DIR: dataDir });
+  const proof = { MCP_REGISTRY_AUTH: `v=MCPv1; k=ed25519; p=${'A'.repeat(43)}=` };
+  const config = loadConfig({ ...wanted, ...usyc, ...proof, DATA_DIR: dataDir });
   const deps = await createDeps(config, pino({ level: 'silent' }));
   let mounted: Mounted['mounted'] = [];
   const left = Object.entries(deps).filter(([name]) => !without.includes(name as keyof AppDeps<Sources>));

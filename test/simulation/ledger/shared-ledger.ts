@@ -87,7 +87,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
       opened.push(stores);
       const { payments, channels, lightning, transfers, spending, selfTests, market, catalogue, settled, keys } =
         stores;
-      const { providers, books } = stores;
+      const { providers, books, refusals } = stores;
       const fenced: typeof payments = {
         ...payments,
         noteBroadcast: (entries, where, fencingToken) =>
@@ -111,6 +111,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
         keys: remote(keys),
         providers: remote(providers),
         books: remote(books),
+        refusals: remote(refusals),
         spending: remote(spending),
         selfTests: remote(selfTests),
         market: remote(market),
@@ -155,7 +156,7 @@ export function serveLedger(file: string, pace: Pace): Omit<SharedLedger, 'mood'
 
 /** What only reads goes over connections of its own, past the writes that wait. */
 const READS =
-  /^(find|get|list|count|hasSettled|recent|lastChecked|changesSince|offeredBytes|sumOfOpen|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount|totals|operation$|openOperations|lastRefund|checked$|entries$)/;
+  /^(find|get|list|count|hasSettled|recent|lastChecked|changesSince|offeredBytes|sumOfOpen|replyBytes|bodyBytes|answer$|keptReply|ping|due|batchOf|paymentsIn|spentOn|settledBetween|load|readAt|facilitatorCounts|clientCount|totals|operation$|openOperations|lastRefund|checked$|entries$|since$)/;
 
 /** The ledger of the seed that runs now: what the replaced PostgreSQL adapters open. */
 let current: SharedLedger | null = null;

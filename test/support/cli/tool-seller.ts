@@ -25,6 +25,8 @@ export interface ToolSeller {
   price: (tool: string) => Promise<string | null> | string | null;
   /** Answers a paid or a free call. */
   answer: (call: { tool: string; given: Record<string, unknown> }) => Promise<Result> | Result;
+  /** The transaction that its receipts name. */
+  transaction: string;
   readonly presented: Shown[];
   /** How many lists were asked for. */
   lists: number;
@@ -55,6 +57,7 @@ export async function startToolSeller(): Promise<ToolSeller> {
     list: () => ({ tools: [toolOf('thing')] }),
     price: () => '2000',
     answer: ({ given }) => text(JSON.stringify({ answer: 42, ...given })),
+    transaction: `0x${'ab'.repeat(32)}`,
     presented: [],
     lists: 0,
   };
@@ -81,7 +84,7 @@ async function resultOf(seller: ToolSeller, method: string, params: any): Promis
   const { nonce, value, to } = payment.payload.authorization;
   seller.presented.push({ ...call, nonce, value, to });
   const answer = await seller.answer(call);
-  const receipt = { success: true, transaction: `0x${'ab'.repeat(32)}`, network: ARC.network };
+  const receipt = { success: true, transaction: seller.transaction, network: ARC.network };
   return answer.isError === true ? answer : { ...answer, _meta: { 'x402/payment-response': receipt } };
 }
 

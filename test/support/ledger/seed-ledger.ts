@@ -102,6 +102,7 @@ export function seedLedger(file: string): void {
   });
   const entry = { network: 'eip155:5042', rail: 'usdc-exact', detail: 'no transfer', noted_at: 1, accepted_at: 2 };
   put('book_entries', { kind: 'missing', item: 'a', amount: 2n ** 63n - 1n, block: 9, ...entry });
+  put('refused_calls', { hour: 3_600_000, code: 'No matching payment requirements', count: 2 ** 40 });
   const listing = {
     domain: 'a.example',
     listing: '{}',

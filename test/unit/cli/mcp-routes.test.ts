@@ -168,8 +168,42 @@ test('a price in sats above the shown one is refused where a rate is known, and 
   expect(tools[0]?.description).toContain('more is not paid, in sats as far as a rate is known.');
   // 0.002 USD are 3.125 sat, with 5 % more 4 sat.
   expect(wordsOf(await call('getThing', { id: 'a' }))).toContain('50 sat is above 4 sat');
+  // The list's own price in sats raises none, and lowers it.
+  const inSatsToo = (sats: number) => {
+    const offers = [{ intent: 'charge', method: 'lightning', currency: 'sat', amount: `${sats}` }];
+    return JSON.parse(
+      JSON.stringify(DOCUMENT).replaceAll('"amount":"0.002"}', `"amount":"0.002"},"offers":${JSON.stringify(offers)}`),
+    );
+  };
+  document = inSatsToo(50);
+  expect(wordsOf(await call('getThing', { id: 'a' }))).toContain('50 sat is above 4 sat');
+  document = inSatsToo(3);
+  expect(wordsOf(await call('getThing', { id: 'a' }))).toContain('50 sat is above 3 sat');
+  document = DOCUMENT;
   const bare = await host(['--rail', 'lightning', '--max-sats', '49'], env);
   expect(wordsOf(await bare.call('getThing', { id: 'a' }))).toContain('50 sat is above the ceiling of 49 sat');
+});
+
+test('of a document with a hundred thousand routes the priced ones are read first, and soon', async () => {
+  const heavy = { parameters: Array.from({ length: 90 }, (_, at) => parameter(`p${at}`, 'query')), ...priced('0.002') };
+  const routes = Array.from({ length: 100_000 }, (_, at) => [`/r${at}`, { $ref: '#/components/r' }]);
+  document = { paths: Object.fromEntries(routes), components: { r: { get: heavy } } };
+  expect((await host()).tools.slice(0, 2).map(({ name }) => name)).toEqual(['get_r0', 'get_r1']);
+});
+
+test('arguments are the same call in whatever order the seller lists them later', async () => {
+  const { call, client } = await host();
+  const [first, second] = ['a', 'b'].map((name) => parameter(name, 'query'));
+  const listing = (...parameters: unknown[]) => ({ paths: { '/q': { get: { ...priced('0.002'), parameters } } } });
+  for (const parameters of [
+    [first, second],
+    [second, first],
+  ]) {
+    document = listing(...parameters);
+    await client.listTools();
+    await call('get_q', { a: '2', b: '1' });
+  }
+  expect(bought()).toEqual(['GET /q?a=2&b=1', 'GET /q?a=2&b=1']);
 });
 
 test('a document without paths, or one that is no JSON, gives no tools', async () => {

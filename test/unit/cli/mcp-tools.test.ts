@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { cleanSchema } from '../../../cli/mcp/clean.ts';
+import { boundTo } from '../../../cli/seller.ts';
 import { openHost } from '../../support/cli/mcp-host.ts';
 import { newFolder } from '../../support/cli/open-buyer.ts';
 import { startToolSeller, type ToolSeller, toolOf } from '../../support/cli/tool-seller.ts';
@@ -56,6 +58,16 @@ describe('names', () => {
     expect(names).toEqual(['thing']);
     expect(stderr()).toContain('whose name is no plain text');
     expect(stderr()).not.toContain('\u001b');
+  });
+
+  test('hundreds of tools that are left out are not told one by one', async () => {
+    const { stderr } = await listed(Array.from({ length: 100 }, () => toolOf('no name')));
+    expect(
+      stderr()
+        .split('\n')
+        .filter((line) => line.includes('whose name is no plain text')),
+    ).toHaveLength(20);
+    expect(stderr()).toContain('warning: 80 more are left out');
   });
 
   test('a second tool of a name is left out, and a long name is cut to what hosts take', async () => {
@@ -150,6 +162,24 @@ describe('schemas', () => {
     expect(twin?.description).not.toContain('too large');
   });
 
+  // Without their bounds these take half a minute each, and a list has two hundred tools.
+  const texts = Array.from({ length: 100 }, () => '\u007f'.repeat(10_000));
+  const refs = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, at) => [`p${at}`, { $ref: '#/$defs/t' }]));
+  test.each([
+    ['hidden texts', { title: texts[0], description: texts[0] }, null],
+    ['hidden choices', { enum: texts.map((text) => text.slice(0, 300)) }, null],
+    ['long choices', { enum: texts }, { p0: {} }],
+    ['long references', { $ref: `#/${'a/'.repeat(500_000)}` }, { p0: {} }],
+    ['honest texts', { title: 'T' }, { p0: { title: 'T' } }],
+  ])('%s to which hundreds of nodes refer take no time', (_what, t, properties) => {
+    const beganMs = performance.now();
+    const clean = cleanSchema({ $defs: { t }, properties: refs(390) });
+    expect(performance.now() - beganMs).toBeLessThan(5000);
+    if (properties === null) expect(clean).toBeNull();
+    else expect(clean?.properties).toMatchObject(properties);
+  });
+
   test('a list of 10 MB is not read, and ours remain', async () => {
     const { names, all, stderr } = await listed([toolOf('thing', { inputSchema: { x: 'y'.repeat(10_000_000) } })]);
     expect([names, all.length]).toEqual([[], 3]);
@@ -207,6 +237,20 @@ test('a list that could not be read is tried again, and the host hears of it', a
   await changed;
   expect((await client.listTools()).tools).toHaveLength(4);
   expect(changes()).toBe(1);
+});
+
+test.each([
+  ['no answer', null],
+  ['an answer without an end', { headers: { 'content-length': '100' }, text: 'x' }],
+])('a server with %s is waited for as long as is said', async (_what, answer) => {
+  const slow = await startStandIn(async ({ path }) => (path === '/quick' ? { text: 'quick' } : answer));
+  onTestFinished(() => slow.stop());
+  const read = async (path: string) => {
+    const { fetch } = boundTo({ bytes: 1000, withinMs: 200 });
+    return (await fetch(new URL(path, slow.url), { signal: new AbortController().signal })).text();
+  };
+  await expect(read('/slow')).rejects.toThrow('due to timeout');
+  expect(await read('/quick')).toBe('quick');
 });
 
 test('a server that leads elsewhere is not followed', async () => {

@@ -84,6 +84,13 @@ describe('the listed price', () => {
     expect(listedPriceOf(info({ offers: [{ ...sats, intent: 'session' }] }), '/a')).toBeNull();
   });
 
+  test('is looked for soon, whatever a template has', () => {
+    const hostile = `${'/'.repeat(300_000)}x`;
+    const { paths } = listing('0.002') as { paths: object };
+    expect(listedPriceOf({ paths: { [hostile]: {}, ...paths } }, '/b')).toBeNull();
+    expect(listedPriceOf({ paths: { [hostile]: {}, ...paths } }, '/a///')?.units).toBe(2000n);
+  });
+
   test('is the lower one when a listing has two', () => {
     const evm = { intent: 'charge', method: 'evm', amount: '1500', currency: USDC };
     expect(listedPriceOf(info({ price: { amount: '0.002' }, offers: [evm] }), '/a', USDC)?.units).toBe(1500n);

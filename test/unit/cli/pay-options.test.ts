@@ -35,6 +35,7 @@ describe('the ceiling in USDC', () => {
     ['part of a sat', [URL_A], {}, { MAX_SATS: '1.5' }, 'MAX_SATS is a whole number'],
     ['no URL', ['maxUsdc=2'], {}, {}, 'one URL is needed'],
     ['a protocol that is none', [URL_A], { protocol: 'http' }, {}, '--protocol is x402, l402, mpp'],
+    ['a password in the URL', ['http://user:sesame@a.example/x'], {}, {}, 'a user name or a password is not taken'],
     ['a discovery service that is no URL', [URL_A], { discovery: 'here' }, {}, 'not a URL: here'],
     [
       'a channel over another protocol',

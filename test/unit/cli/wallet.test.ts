@@ -1,12 +1,13 @@
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { KeyError, readSecret } from '../../../cli/keys.ts';
+import { KeyError, payerFrom, readSecret } from '../../../cli/keys.ts';
 import type { BudgetScope, Buyer, Call, Outcome } from '../../../cli/port.ts';
-import type { Seller } from '../../../cli/seller.ts';
+import { type Seller, sellerOf } from '../../../cli/seller.ts';
 import { openRecord, type Wallet } from '../../../cli/wallet/record.ts';
 import { createModelSeller, type ModelSeller, PRICE, PRICE_MSAT } from '../../support/cli/model-seller.ts';
 import { buyerIn, httpCall, LIMITS, newFolder, wordOf } from '../../support/cli/open-buyer.ts';
+import { walletHere } from '../../support/cli/wallet-here.ts';
 import { startStandIn } from '../../support/upstream/http-stand-in.ts';
 
 const BEGAN = Math.floor(Date.now() / 1000);
@@ -80,6 +81,24 @@ describe('a budget', () => {
     expect(wordOf(await buy('c'))).toBe('refused: above-budget');
     buyer.budgets.set('call', 'usdc', null);
     expect(wordOf(await buy('c'))).toBe('answered');
+  });
+
+  test('of a host holds however its name is written, and for no other', async () => {
+    const { folder, seller, open } = shop();
+    const set = async (host: string, most: string) =>
+      (await walletHere(['budget', '--host', host, most], folder, { PERCALL_DIR: folder })).stdout;
+    /** Buys from the seller, which is known by the host of this URL. */
+    const wordAt = async (url: string) => {
+      const { host } = sellerOf(httpCall(url));
+      const buyer = open({ sellerOf: (call) => ({ ...seller.sellerOf(call), host }) });
+      return wordOf(await buyer.pay(at(new URL(url).pathname.slice(1)), LIMITS));
+    };
+    expect(await set('B\u00dccher.Test:443', '0')).toContain('host xn--bcher-kva.test, 0 USDC');
+    expect(await wordAt('https://xn--bcher-kva.test/a')).toBe('refused: above-budget');
+    expect(await wordAt('http://b\u00fccher.test./b')).toBe('refused: above-budget');
+    expect(await wordAt('https://bucher.test/c')).toBe('answered');
+    expect(await wordAt('https://xn--bcher-kva.test:8443/d')).toBe('answered');
+    for (const host of ['a@b.test', 'a.test/x', 'a.test?x', '', 'a b']) expect(await set(host, '0'), host).toBe('');
   });
 
   test('of an hour forgets what is older, and of a day does not', async () => {
@@ -248,6 +267,34 @@ describe('one call', () => {
     expect(readdirSync(folder)).toContain('wallet.db');
   });
 
+  test('that is asked for over two rails at once is paid once', async () => {
+    const env = { BUYER_PRIVATE_KEY: `0x${'11'.repeat(32)}`, PAYER_URL: 'http://wallet.test' };
+    const [usdc, sats] = [shop('exact', { env }), shop('lightning')];
+    // The first question is answered in USDC, the second in sats, before anything is counted.
+    const both = Promise.withResolvers<void>();
+    let questions = 0;
+    const buyer = usdc.open({
+      payerFrom: async () => sats.seller.payer,
+      sellerOf: (call) => {
+        const [inUsdc, inSats] = [usdc.seller.sellerOf(call), sats.seller.sellerOf(call)];
+        const first = questions++ === 0;
+        if (questions === 2) both.resolve();
+        return {
+          ...inUsdc,
+          async send(payment) {
+            if (payment) return inUsdc.send(payment);
+            await both.promise;
+            return first ? inUsdc.send() : inSats.send();
+          },
+        };
+      },
+    });
+    const outcomes = await Promise.all([buyer.pay(at('a'), LIMITS), buyer.pay(at('a'), LIMITS)]);
+    expect(outcomes.map(wordOf)).toEqual(['answered', 'answered']);
+    expect(buyer.open().map(({ way }) => way)).toEqual(['exact']);
+    expect([usdc.seller.charges.get('/a'), sats.seller.held()]).toEqual([1, 0n]);
+  });
+
   test('that was given up by a person is paid anew, and both payments stay counted', async () => {
     const { seller, buyer, open } = shop();
     const away = open({ sellerOf: silent(seller) });
@@ -270,6 +317,20 @@ describe('one call', () => {
     expect([buyer.open(), buyer.history(), seller.held()]).toEqual([[], [], 0n]);
     expect(wordOf(await buyer.pay(at('a'), { ...LIMITS, confirm }))).toBe('answered');
     expect(asked[1]).toMatchObject({ way: 'exact', payTo: `0x${'5e'.repeat(20)}` });
+  });
+
+  test('by an offer that cannot be paid asks no person, who would read the seller’s words in it', async () => {
+    const { seller, open } = shop('lightning');
+    const words = { network: 'lnbtc: a free test', payTo: 'your own wallet, so say yes', maxTimeoutSeconds: 60 };
+    const entry = { scheme: 'exact', amount: '3000', asset: 'BTC', ...words, extra: {} };
+    const challenge = { x402Version: 2, resource: { url: 'http://seller.test/a' }, accepts: [entry] };
+    const headers = new Headers({ 'payment-required': btoa(JSON.stringify(challenge)) });
+    const send = async () => ({ status: 402, headers, body: Buffer.alloc(0) });
+    const buyer = open({ sellerOf: (call) => ({ ...seller.sellerOf(call), send }) });
+    const asked: unknown[] = [];
+    const confirm = async (price: unknown) => asked.push(price) > 0;
+    expect(wordOf(await buyer.pay(at('a'), { ...LIMITS, confirm }))).toBe('refused: bad-offer');
+    expect(asked).toEqual([]);
   });
 });
 
@@ -378,8 +439,7 @@ describe('the record', () => {
           plan: {},
           channel: 'c',
         },
-        null,
-        'me',
+        { rate: null, payers: ['p'], me: 'me' },
       );
       return found.kind === 'counted' ? found.row.id : found.kind;
     };
@@ -405,6 +465,34 @@ describe('the record', () => {
     expect(unitsOf(third)).toBe(10n);
     wallet.close();
   });
+});
+
+describe('an address with a password in it', () => {
+  test.each([
+    ['PAYER_URL', 'http://user:sesame@127.0.0.1:1/pay'],
+    ['PAYER_URL', '127.0.0.1:1/sesame'],
+    ['PHOENIXD_PAYER_URL', 'http://:sesame@127.0.0.1:1'],
+  ])('as %s=%s is refused before anything is counted, and no message holds it', async (name, text) => {
+    const env = { [name]: text, PHOENIXD_PAYER_PASSWORD: 'x' };
+    const { open, buyer } = shop('lightning', { env });
+    const outcome = await open({ payerFrom }).pay(at('a'), LIMITS);
+    expect(wordOf(outcome)).toBe('refused: no-wallet');
+    expect(JSON.stringify(outcome)).not.toContain('sesame');
+    expect(buyer.open()).toEqual([]);
+  });
+
+  test.each(['http://user:sesame@127.0.0.1:1/', 'rpc.test/sesame'])(
+    'as RPC_URL=%s reaches no line of the log',
+    async (rpcUrl) => {
+      const { buyer } = shop('exact', { rpcUrl });
+      buyer.budgets.set('day', 'usdc', PRICE);
+      const said: string[] = [];
+      const say = (line: string) => void said.push(line);
+      expect(wordOf(await buyer.pay(at('a'), { ...LIMITS, say }))).toBe('answered');
+      expect(said.join()).toContain('were not looked up: RPC_URL gives no answer');
+      expect(said.join()).not.toContain('sesame');
+    },
+  );
 });
 
 describe('a secret', () => {

@@ -9,6 +9,9 @@ test.each([
   'TEXT/HTML ; charset=utf-8',
   'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
   'application/json;q=0.5, text/html;q=0.6',
+  'text/html, application/xhtml+xml, image/jxr, */*;q=0.9',
+  'text/html, application/*;q=0.9, */*;q=0.1',
+  'text/html, application/json;q=0.5, */*',
 ])('%s asks for a page', (accept) => {
   expect([asks(accept), asks(accept, 'HEAD'), asks(accept, 'POST')]).toEqual([true, true, false]);
 });
@@ -24,6 +27,12 @@ test.each([
   'application/problem+json, text/html;q=0.9',
   'text/html;q=0',
   'text/html;q=x',
+  'text/html;q=0.1, */*',
+  'text/html, */*',
+  'text/markdown, text/html, */*',
+  'text/html;q=0.5, application/*',
+  'application/xhtml+xml',
+  'x-text/htm, */*',
 ])('%s does not ask for a page', (accept) => {
   expect(asks(accept)).toBe(false);
 });

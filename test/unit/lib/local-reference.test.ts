@@ -15,6 +15,7 @@ test.each([
   ['a reference to itself', { $ref: '#/self' }, undefined],
   ['a reference to another document', { $ref: 'https://a.example/#/a' }, undefined],
   ['a reference to nothing', { $ref: '#/none/of/it' }, undefined],
+  ['a reference of a million steps', { $ref: `#/${'a/'.repeat(1_000_000)}` }, undefined],
   ['a reference to a prototype', { $ref: '#/constructor' }, undefined],
 ])('%s is followed within the document alone', (_title, value, expected) => {
   expect(followReference(document, value)).toEqual(expected);

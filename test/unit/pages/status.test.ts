@@ -21,6 +21,7 @@ const readinessOf = (
   const failing = Object.keys(checks).filter((name) => !checks[name]?.ok && ![...ways, ...others].includes(name));
   return Object.assign(async () => ({ failing, ways, checks }), { outcomeOf: () => null });
 };
+const NO_DAYS = async () => [];
 const fine = readinessOf({ ledger: { ok: true }, usdc: { ok: true } });
 
 /** Parts without a fault, except for the given ones. */
@@ -60,12 +61,13 @@ function partsOf(more: Partial<PageParts> = {}, answers: object = { '/health': h
     demoBuyer: null,
     settled: { settledBetween: async () => [] },
     settledOn: () => 'usdc',
+    refused: null,
     ...more,
   };
 }
 
 const verdictOf = async (parts: PageParts) =>
-  /class="(verdict [^"]*)">([^<]*)</.exec(await renderStatus(parts, async () => []))?.slice(1);
+  /class="(verdict [^"]*)">([^<]*)</.exec(await renderStatus(parts, async () => [], NO_DAYS))?.slice(1);
 
 describe('the verdict', () => {
   test('is that everything works when every part does', async () => {
@@ -110,7 +112,7 @@ describe('the verdict', () => {
       'verdict bad',
       'The clock of this machine is off, so payments that are good may be refused.',
     ]);
-    expect(await renderStatus(parts, async () => [])).toContain('>Clock</th><td class="bad">fault</td>');
+    expect(await renderStatus(parts, async () => [], NO_DAYS)).toContain('>Clock</th><td class="bad">fault</td>');
   });
 
   test('never leaves out a check that fails', async () => {
@@ -164,7 +166,7 @@ describe('a source of data', () => {
   const rpc = { endpoints: [{ name: 'one', ok: true, latencyMs: 5, headLagBlocks: 0, checkedAt: 1 }] };
   const at = clock.nowMs();
   const rowsOf = async (parts: Partial<PageParts>) => {
-    const page = await renderStatus(partsOf(parts, { '/health': health, '/rpc': rpc }), async () => []);
+    const page = await renderStatus(partsOf(parts, { '/health': health, '/rpc': rpc }), async () => [], NO_DAYS);
     const table = /<div id="sources"[\s\S]*?<\/table>/.exec(page)?.[0] ?? '';
     return [...table.matchAll(/<tr><th scope="row"[^>]*>(.*?)<\/th>(.*?)<\/tr>/g)].map(([, name, cells = '']) => [
       name,
@@ -197,7 +199,7 @@ describe('what settled today', () => {
   ] as const;
 
   test('is shown by rail, each in its own unit, with the facilitator’s claims', async () => {
-    const page = await renderStatus(partsOf(), async () => sums);
+    const page = await renderStatus(partsOf(), async () => sums, NO_DAYS);
     const rows = [
       ...page.matchAll(
         /<tr(?: id="settled-\w+")?><th scope="row">([^<]*)<\/th><td class="number">(.*?)<\/td><td class="number">(.*?)<\/td>/g,
@@ -213,9 +215,102 @@ describe('what settled today', () => {
 
   test('is "not known" rather than zero while the ledger does not answer', async () => {
     const fails = () => Promise.reject(new Error('closed'));
-    const page = await renderStatus(partsOf({ facilitator: { descriptor: fails } }), fails);
+    const page = await renderStatus(partsOf({ facilitator: { descriptor: fails } }), fails, NO_DAYS);
     expect(page).toContain('The ledger gave no answer');
     expect(page).not.toContain('id="settled-usdc"');
     expect(page).toMatch(/for sellers<\/th><td class="number"><span class="unknown">/);
+  });
+});
+
+describe('the last thirty days', () => {
+  const DAY = 86_400_000;
+  const midnight = Math.floor(clock.nowMs() / DAY) * DAY;
+  const sold = [
+    { rail: 'lightning', count: 3, amount: 63_500n },
+    { rail: 'gateway', count: 1, amount: 500n },
+    { rail: 'usdc', count: 2, amount: 4000n },
+  ];
+  const days = [
+    { dayMs: midnight - 2 * DAY, sums: sold },
+    { dayMs: midnight - DAY, sums: null },
+  ];
+  const counted = [
+    { code: 'expired', count: 1234, recentCount: 5 },
+    { code: '<i>theirs', count: 2, recentCount: 0 },
+  ];
+  const sentenceOf = (code: string) => (code === 'expired' ? 'Sign a new one.' : undefined);
+  const refused = { read: async () => counted, sentenceOf };
+  const today = async () => [{ rail: 'usdc', count: 1, amount: 500_000n }];
+  const draw = (more: Partial<PageParts> = {}) => renderStatus(partsOf({ refused, ...more }), today, async () => days);
+  /** The table of a chart: its heads, and its rows as text. */
+  const tableOf = (page: string, id: string) => {
+    const figure = new RegExp(`<figure [^>]*id="${id}"(.*?)</figure>`, 's').exec(page)?.[1] ?? '';
+    const texts = (tag: string, text: string) =>
+      [...text.matchAll(new RegExp(`<${tag}[^>]*>(.*?)</${tag}>`, 'gs'))].map(([, inner = '']) =>
+        inner.replace(/<[^>]+>/g, ''),
+      );
+    return {
+      figure,
+      heads: texts('th', /<thead>(.*?)<\/thead>/s.exec(figure)?.[1] ?? ''),
+      rows: texts('tr', /<tbody[^>]*>(.*?)<\/tbody>/s.exec(figure)?.[1] ?? '').map((row) => row.slice(0, 10)),
+      cells: [...figure.matchAll(/<tr><th scope="row">.*?<\/th>(.*?)<\/tr>/gs)].map(([, row = '']) => texts('td', row)),
+    };
+  };
+
+  test('are charts of calls by way, of USDC and of sats apart, with their data as tables, by UTC day', async () => {
+    const page = await draw();
+    const calls = tableOf(page, 'calls');
+    expect(calls.heads).toEqual(['Day (UTC)', 'USDC, calls', 'Gateway, calls', 'Lightning, calls']);
+    expect(calls.rows).toEqual(['2027-01-13', '2027-01-14', '2027-01-15']);
+    expect(calls.cells).toEqual([
+      ['2', '1', '3'],
+      ['–', '–', '–'],
+      ['1', '0', '0'],
+    ]);
+    expect(calls.figure).toContain('data-value="7"');
+    expect(tableOf(page, 'revenue').heads).toEqual(['Day (UTC)', 'USDC, USDC', 'Gateway, USDC']);
+    expect(tableOf(page, 'revenue').cells).toEqual([
+      ['0.004', '0.0005'],
+      ['–', '–'],
+      ['0.5', '0'],
+    ]);
+    expect(tableOf(page, 'revenue').figure).toContain('data-value="0.5045"');
+    expect(tableOf(page, 'sats').cells).toEqual([['63.5'], ['–'], ['0']]);
+  });
+
+  test('say that a day is not read yet, and only then', async () => {
+    expect(await draw()).toContain('Days that are not read yet are left out.');
+    const all = await renderStatus(partsOf({ refused }), today, async () => days.slice(0, 1));
+    expect(all).not.toContain('not read yet');
+  });
+
+  test('count refused calls by code, with what the buyer is told, and no code becomes markup', async () => {
+    const page = await draw();
+    const rows = [...page.matchAll(/<tr><th scope="row" class="part-name"><code>(.*?)<\/code>(.*?)<\/tr>/gs)];
+    expect(
+      rows.map(([, code, rest = '']) => [
+        code,
+        rest
+          .replace(/<[^>]+>/g, ' ')
+          .trim()
+          .split(/\s{2,}/),
+      ]),
+    ).toEqual([
+      ['expired', ['5', '1,234', 'Sign a new one.']],
+      ['&lt;i&gt;theirs', ['0', '2']],
+    ]);
+    expect(await draw({ refused: { read: async () => [], sentenceOf } })).toContain('None in the last 30 days.');
+  });
+
+  test('are "not known" while the ledger does not answer, and the page is shown', async () => {
+    const page = await draw({ refused: { read: () => Promise.reject(new Error('closed')), sentenceOf } });
+    expect(page).toMatch(/id="refused" data-live><p><span class="unknown">not known/);
+  });
+
+  test('are neither read nor shown where they are off', async () => {
+    const read = () => Promise.reject(new Error('this test reads no days'));
+    const page = await renderStatus(partsOf(), today, read);
+    expect(page).toContain('id="settled-usdc"');
+    expect(page).not.toMatch(/30 days|id="calls"|id="revenue"|id="sats"|id="refused"/);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../../src/config.ts';
-import { createSettledToday, type RailSum } from '../../../src/payment/books.ts';
+import { createSettledToday, type RailSum } from '../../../src/payment/history.ts';
 import { waysIn } from '../../../src/wiring/rails.ts';
 import { openMemoryLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { reservation } from '../../support/ledger/ledger-rows.ts';

@@ -369,7 +369,7 @@ describe('a directory of MPP services', () => {
       expect(offersOf(path, byMpp), path).toEqual([offer]);
       const { responses, security } = operationIn(byMpp, path);
       expect(security, path).toEqual([{ Payment: [] }]);
-      expect(Object.keys(responses['402']?.headers ?? {}), path).toEqual(['WWW-Authenticate', 'X-Request-Id']);
+      expect(Object.keys(responses['402']?.headers ?? {}), path).toEqual(['WWW-Authenticate', 'Link', 'X-Request-Id']);
       expect(responses['200']?.headers, path).toHaveProperty('Payment-Receipt');
     }
     expect(createLlmsText(options)).not.toContain('/v1/mpp');
