@@ -442,6 +442,8 @@ async function payOverChannel(row: Row, buying: Buying): Promise<Outcome> {
       const over = wallet.countVoucher(row.id, channel, { upTo, price: offer.amountUnits });
       if (over !== null) throw new Refused('above-budget', `${over}; nothing was signed`);
     },
+    countDeposit: (units: bigint, channel: string): void =>
+      wallet.deposits.count({ ...row, channel, units, most: limits.maxDeposit }),
     keep: (headers: Readonly<Record<string, string>>): void => wallet.sign(row.id, headers),
   };
   try {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import Database from 'libsql';
 import { formatSats, formatUsdc } from '../money.ts';
 import type { Amount, Answer, Budget, BudgetScope, Payment, WayName } from '../port.ts';
+import { createDeposits, DEPOSITS_SCHEMA } from './deposits.ts';
 
 // The buyer's durable record: one SQLite file in the data folder, which several processes may use at once.
 //
@@ -144,6 +145,7 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
     const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: bigint };
     if (version > 1n) throw new Error(`${path} is of a newer percall`);
     if (version === 0n) db.exec(SCHEMA);
+    db.exec(DEPOSITS_SCHEMA);
   });
 
   const get = (sql: string, ...values: unknown[]): Row | null => {
@@ -155,6 +157,7 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
   const byId = (id: string): Row | null => get('SELECT * FROM payments WHERE id = ?', id);
 
   const budgets = createBudgets({ all, now });
+  const deposits = createDeposits({ all, run, write, now });
 
   /** The open payment of a call by one of these payers; of any where none is named. */
   const openOf = (callHash: string, payers: readonly string[]): Row | null =>
@@ -271,6 +274,7 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
            WHERE p.id = ? AND p.state = 'counted' AND channels.id = p.channel AND channels.signed_to = p.voucher`,
           id,
         );
+        run("DELETE FROM deposits WHERE payment IN (SELECT id FROM payments WHERE id = ? AND state = 'counted')", id);
         run("DELETE FROM payments WHERE id = ? AND state = 'counted'", id);
       });
     },
@@ -378,7 +382,10 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
         now(),
       );
     },
-    unpin: (host: string): number => run('DELETE FROM pins WHERE host = ?', host),
+    unpin: (host: string): number =>
+      write(() => run('DELETE FROM pins WHERE host = ?', host) + deposits.unpin(host)),
+
+    deposits,
 
     close: (): void => void db.close(),
   };

@@ -50,6 +50,8 @@ interface ChannelClientTerms {
   /** Where the client reads the channel's balance. Null: its storage alone counts, and it cannot correct itself. */
   readonly rpcUrl: string | null;
   readonly storage: ClientChannelStorage;
+  /** Counts a deposit before it is signed. Throws Refused where there is no room for it. */
+  readonly countDeposit?: ((units: bigint) => void) | undefined;
 }
 
 /** The client would cut a deposit to this many times the call's price. Our own ceiling refuses a larger deposit. */
@@ -65,7 +67,7 @@ const CALLS_COVERED = 5n;
  * from it, in base units; it rejects without an endpoint.
  */
 export function createChannelClient(terms: ChannelClientTerms) {
-  const { privateKey, network, asset, maxUnits, maxDeposit, rpcUrl, storage } = terms;
+  const { privateKey, network, asset, maxUnits, maxDeposit, rpcUrl, storage, countDeposit } = terms;
   const account = privateKeyToAccount(privateKey);
   const signer = rpcUrl ? toClientEvmSigner(account, createPublicClient({ transport: http(rpcUrl) })) : account;
   let signed = 0n;
@@ -78,6 +80,7 @@ export function createChannelClient(terms: ChannelClientTerms) {
       const text = `a deposit of ${formatUsdc(wanted)}${before} is above ${ceiling}; nothing${more} was signed`;
       throw new Refused('above-limit', text);
     }
+    countDeposit?.(wanted);
     signed += wanted;
     return wanted;
   }
@@ -115,14 +118,25 @@ const RPC_MS = 60_000;
  * Opens the buyer's record of the offer's channel, with the official client that signs for it. With `rpcUrl` the record
  * has the deposits that are on the chain. Throws when `rpcUrl` gives no answer, and when it is of another chain.
  */
-export async function openChannel({ requirement, amountUnits }: ChannelOffer, { directory, ...terms }: ChannelTerms) {
+export async function openChannel(
+  { requirement, amountUnits }: ChannelOffer,
+  { directory, ...terms }: ChannelTerms,
+  countDeposit?: (units: bigint, channel: string) => void,
+) {
   const network = requirement.network as `eip155:${string}`;
   if (terms.rpcUrl !== null) await checkChain(terms.rpcUrl, network);
   // The records hold signed vouchers.
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const storage = new FileClientChannelStorage({ directory });
   const { asset } = requirement;
-  const made = createChannelClient({ ...terms, network, asset, maxUnits: amountUnits, storage });
+  const made = createChannelClient({
+    ...terms,
+    network,
+    asset,
+    maxUnits: amountUnits,
+    storage,
+    countDeposit: (units) => countDeposit?.(units, id),
+  });
   const { client, scheme, onChain } = made;
   const id = computeChannelId(scheme.buildChannelConfig(requirement), network);
   const record = await storage.get(id);
@@ -213,6 +227,8 @@ export interface VoucherBook {
   readonly kept: Readonly<Record<string, string>> | null;
   /** Counts what a voucher is good for, before it is signed. Throws where a budget has no room. */
   count(channel: string, upTo: bigint): void;
+  /** Counts a deposit before it is signed. Throws Refused where there is no room, or the host has another channel. */
+  countDeposit(units: bigint, channel: string): void;
   /** Keeps what presents it, before it is presented. */
   keep(headers: Readonly<Record<string, string>>): void;
 }
@@ -228,7 +244,7 @@ export async function payByChannel(
   presenting: Presenting & { readonly book: VoucherBook },
 ): Promise<{ readonly reply: Reply; readonly transaction: string | null }> {
   const { say, book } = presenting;
-  const channel = await openChannel(offer, terms).catch((error: Error) => {
+  const channel = await openChannel(offer, terms, book.countDeposit).catch((error: Error) => {
     throw new ChannelFailure(book.kept ? 'open' : 'unsigned', error.message, error.cause);
   });
   const client = new x402HTTPClient(channel.client);
