@@ -5,7 +5,7 @@ import { KeyError, payerFrom, readSecret } from '../../../cli/keys.ts';
 import type { BudgetScope, Buyer, Call, Outcome } from '../../../cli/port.ts';
 import { type Seller, sellerOf } from '../../../cli/seller.ts';
 import { openRecord, type Wallet } from '../../../cli/wallet/record.ts';
-import { challengeOf, createModelSeller, type ModelSeller, PRICE, PRICE_MSAT } from '../../support/cli/model-seller.ts';
+import { createModelSeller, type ModelSeller, PRICE, PRICE_MSAT } from '../../support/cli/model-seller.ts';
 import { buyerIn, httpCall, LIMITS, newFolder, wordOf } from '../../support/cli/open-buyer.ts';
 import { walletHere } from '../../support/cli/wallet-here.ts';
 import { startStandIn } from '../../support/upstream/http-stand-in.ts';
@@ -356,38 +356,6 @@ describe('a host that was paid', () => {
     expect(seller.presented.has('/b')).toBe(false);
     expect([buyer.unpin('seller.test'), buyer.unpin('seller.test')]).toEqual([1, 0]);
     expect(wordOf(await moved.pay(at('b'), LIMITS))).toBe('answered');
-  });
-});
-
-describe('a host that was paid over a channel', () => {
-  test('gets no deposit into another one before a person accepts that, whatever it says of the first', async () => {
-    const { open, buyer } = shop();
-    const deposits: string[] = [];
-    let authorizer = `0x${'a1'.repeat(20)}`;
-    const sellerOf = (call: Call): Seller => {
-      const target = call.kind === 'http' ? call.url.pathname : '';
-      const challenge = JSON.stringify(challengeOf('channel', target)).replace(
-        /("receiverAuthorizer":")0x[0-9a-fA-F]{40}/,
-        `$1${authorizer}`,
-      );
-      const headers = new Headers({ 'payment-required': btoa(challenge) });
-      const send: Seller['send'] = async (payment) => {
-        if (!payment) return { status: 402, headers, body: Buffer.from('{}') };
-        const { payload } = JSON.parse(atob(payment['PAYMENT-SIGNATURE'] ?? ''));
-        deposits.push(payload.deposit.amount);
-        return { status: 500, headers: new Headers(), body: Buffer.from('{"detail":"x","charged":false}') };
-      };
-      return { host: 'seller.test', name: `GET http://seller.test${target}`, send };
-    };
-    const away = open({ sellerOf });
-    const pay = async (name: string) =>
-      wordOf(await away.pay(at(name), { ...LIMITS, via: 'channel', maxDeposit: 10n ** 6n }));
-    expect([await pay('a'), await pay('b')]).toEqual(['uncharged', 'uncharged']);
-    authorizer = `0x${'a2'.repeat(20)}`;
-    expect([await pay('c'), await pay('d')]).toEqual(['refused: not-pinned', 'refused: not-pinned']);
-    expect(deposits).toHaveLength(2);
-    expect(buyer.unpin('seller.test')).toBe(1);
-    expect(await pay('c')).toBe('uncharged');
   });
 });
 
