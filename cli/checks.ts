@@ -59,7 +59,8 @@ export async function askAndCheck(buying: Buying): Promise<Checked | { readonly 
   if (offer.way === 'gateway' && limits.via !== 'gateway') await checkDeposit(buying, offer);
   const { way, network, asset, payTo } = offer;
   const description = offer.description === null ? null : printable(offer.description);
-  return { offer, rate, price: { way, amount, network, asset, payTo, description, listed } };
+  const deposit = way === 'channel' ? `up to ${formatUsdc(limits.maxDeposit)} (${offer.terms})` : null;
+  return { offer, rate, price: { way, amount, network, asset, payTo, description, listed, deposit } };
 }
 
 export const causeOf = (error: Error): string =>

@@ -154,7 +154,8 @@ async function tellQuote(quote: Quote, order: Order, at: Surroundings): Promise<
     await at.deliver(order.json ? jsonLine({ outcome: 'free', ...answerJson(quote.answer) }) : quote.answer.body);
     return 0;
   }
-  const { amount, ...price } = quote.price;
+  // The line of the channel has told the deposit.
+  const { amount, deposit: _, ...price } = quote.price;
   if (order.json) await at.deliver(jsonLine({ outcome: 'priced', ...price, ...amountJson(amount) }));
   at.say(`dry run: this would be paid; nothing was ${amount.msat === null ? 'signed' : 'paid'}`);
   return 0;

@@ -125,7 +125,12 @@ async function buy(buying: Buying): Promise<Outcome | 'anew'> {
   if (inSats && !payer) throw new Refused('no-wallet', NO_PAYER);
   const address = key && addressIn(key);
   const done = inSats ? 'paid' : 'signed';
-  const planned = () => planNow(offer, { address, now: shop.now() }, done);
+  const planned = async () => {
+    const plan = await planNow(offer, { address, now: shop.now() }, done);
+    const { host } = seller;
+    if (plan.channel) shop.wallet.deposits.checkOne({ ...offer, host, payer: address ?? '', channel: plan.channel });
+    return plan;
+  };
   if (limits.confirm) {
     // An offer that cannot be paid asks nobody: its recipient and its network may be the seller's words.
     await planned();
@@ -388,9 +393,12 @@ function afterExpiry({ id, expiresAt, amount }: Row, { shop }: Buying): string {
 /** This machine, as a URL names it. */
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?$/;
 
-/** From now on this host is paid there. This machine is not held to it: a demonstration's seller is new each time. */
+/** This machine is not held to what it was: a demonstration's seller is new each time. */
+const isPinnable = (host: string): boolean => !LOOPBACK.test(host);
+
+/** From now on this host is paid there. */
 function pinFor(row: Row, wallet: Wallet): void {
-  if (!LOOPBACK.test(row.host)) wallet.pin(row.host, row);
+  if (isPinnable(row.host)) wallet.pin(row.host, row);
 }
 
 /** Step 9. A record that fails costs nobody the answer: the payment waits still, and may be presented once more. */
@@ -443,7 +451,7 @@ async function payOverChannel(row: Row, buying: Buying): Promise<Outcome> {
       if (over !== null) throw new Refused('above-budget', `${over}; nothing was signed`);
     },
     countDeposit: (units: bigint, channel: string): void =>
-      wallet.deposits.count({ ...row, channel, units, most: limits.maxDeposit }),
+      wallet.deposits.count({ ...row, channel, units, most: limits.maxDeposit, isPinned: isPinnable(row.host) }),
     keep: (headers: Readonly<Record<string, string>>): void => wallet.sign(row.id, headers),
   };
   try {

@@ -56,6 +56,8 @@ export interface Price {
   readonly description: string | null;
   /** The listed price as text; null: none could be read, and the limits alone hold. */
   readonly listed: string | null;
+  /** What may be deposited for it besides, and for how long, as text of this program; null: nothing. */
+  readonly deposit: string | null;
 }
 
 /** The answer of a seller. */
@@ -85,7 +87,10 @@ export interface Limits {
   readonly via: 'channel' | 'gateway' | null;
   /** What this call was shown to cost, in USD base units: more is not paid. Null: the list at its time holds alone. */
   readonly shown: bigint | null;
-  /** The most that this call deposits into a channel, in base units. A deposit is no spending: its calls are. */
+  /**
+   * The most that this call deposits into a channel, and its host within a day, in base units. A deposit is no spending:
+   * its calls are.
+   */
   readonly maxDeposit: bigint;
   /** Asked before anything is counted or signed. False refuses the payment as `declined`. Null: nobody is asked. */
   readonly confirm: ((price: Price) => Promise<boolean>) | null;

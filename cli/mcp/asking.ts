@@ -66,11 +66,12 @@ function causeToAsk({ buyer, askAbove }: AskTerms, host: string, { amount }: Pri
 type Question = Parameters<Server['elicitInput']>[0];
 
 /** What a person reads. */
-function question({ tool, host, given }: Asked, { amount, payTo, network }: Price, why: string): Question {
+function question({ tool, host, given }: Asked, { amount, payTo, network, deposit }: Price, why: string): Question {
   const money = amountText(amount);
   const message = [
     `Pay ${money} to ${host} for a call of its tool ${tool}?`,
     `To ${plainText(payTo, 100)} on ${plainText(network, 60)}, asked because ${why}.`,
+    ...(deposit === null ? [] : [`It may first deposit into a payment channel: ${deposit}.`]),
     `Arguments: ${plainText(JSON.stringify(given), MOST_ARGUMENTS)}`,
   ].join('\n');
   const pay = { type: 'boolean', title: `Pay ${money}`, default: false } as const;

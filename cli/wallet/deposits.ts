@@ -42,6 +42,8 @@ export interface NewDeposit extends ChannelOf {
   readonly units: bigint;
   /** The most of a day for this host, in base units. */
   readonly most: bigint;
+  /** Whether the host is held to this channel from now on. */
+  readonly isPinned: boolean;
 }
 
 export function createDeposits({ all, run, write, now }: DepositParts) {
@@ -95,9 +97,10 @@ export function createDeposits({ all, run, write, now }: DepositParts) {
         checkOne(deposit);
         checkRoom(deposit);
         run(
-          'INSERT INTO deposits (payment, channel, host, network, asset, payer, units, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+          `INSERT INTO deposits (payment, channel, host, network, asset, payer, units, at, pinned)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
           ...[deposit.id, deposit.channel, deposit.host, deposit.network, deposit.asset, deposit.payer],
-          ...[deposit.units, now()],
+          ...[deposit.units, now(), deposit.isPinned ? 1 : 0],
         );
       });
     },

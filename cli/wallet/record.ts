@@ -382,8 +382,7 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
         now(),
       );
     },
-    unpin: (host: string): number =>
-      write(() => run('DELETE FROM pins WHERE host = ?', host) + deposits.unpin(host)),
+    unpin: (host: string): number => write(() => run('DELETE FROM pins WHERE host = ?', host) + deposits.unpin(host)),
 
     deposits,
 

@@ -24,6 +24,9 @@ const channelSchema = z.looseObject({
   }),
 });
 
+/** How long a seller may keep a deposit that the payer asks back on the chain: the contract allows 30 days. */
+const MOST_DELAY_SECONDS = 7 * 86_400;
+
 /** The entry of a 402 that is paid over a channel, and the challenge reduced to it. */
 export interface ChannelOffer {
   readonly challenge: PaymentRequired;
@@ -47,6 +50,11 @@ export function readChannel({ headers }: Asked): readonly Offer[] | Fault | null
   const entries = entriesIn(header, channelSchema);
   const found = readChannelOffer(header);
   if (!found) return { fault: 'nothing on offer is paid over a payment channel (batch-settlement)' };
+  const delay = Number(found.requirement.extra.withdrawDelay);
+  if (delay > MOST_DELAY_SECONDS) {
+    const hours = [delay, MOST_DELAY_SECONDS].map((seconds) => Number((seconds / 3600).toFixed(2)));
+    return { fault: `the channel keeps a deposit for ${hours[0]} h, and at the most ${hours[1]} h are accepted` };
+  }
   return entries.slice(0, 1).map((entry) => ({
     ...offerOf(entry),
     way: 'channel',

@@ -96,7 +96,7 @@ const terms = (rpcUrl: string | null = rpc.url) => ({ privateKey: KEY, directory
 const payOffer = (offered: Entry, at = terms()): Promise<string> => {
   const asked = sellerOf({ kind: 'http', method: 'GET', url: new URL(seller.url), body: null });
   // Nothing is counted here: wallet.test.ts does that.
-  const book = { kept: null, count: () => {}, keep: () => {} };
+  const book = { kept: null, count: () => {}, countDeposit: () => {}, keep: () => {} };
   const presenting = { say: () => {}, delay: async () => {}, book };
   return payByChannel(asked, readChannelOffer(demand(offered))!, at, presenting).then(
     ({ reply }) => reply.body.toString(),
