@@ -45,19 +45,36 @@ async function call(
   return BigInt(result);
 }
 
+/** As deep as a block of a chain without a final one is taken for good. */
+const DEEP = 64n;
+
+async function blockAt(rpcUrl: string, name: string) {
+  const block = await ask(rpcUrl, 'eth_getBlockByNumber', [name, false]);
+  if (!isObject(block)) throw new Error('RPC_URL shows no block');
+  return { number: BigInt(String(block.number)), time: Number(BigInt(String(block.timestamp))) };
+}
+
+/** The time of a block that no reorganisation takes back: the final one, or one far below the newest. */
+async function settledTime(rpcUrl: string, newest: bigint): Promise<number> {
+  const final = await blockAt(rpcUrl, 'finalized').catch(() => null);
+  if (final) return final.time;
+  if (newest < DEEP) return 0;
+  return (await blockAt(rpcUrl, `0x${(newest - DEEP).toString(16)}`)).time;
+}
+
 /**
- * Gives back every authorization that has expired and was not used, by what the contract says at a block whose time is
- * past `validBefore`. A used or cancelled one is noted, and stays spent. One that cannot be looked up now stays as it
- * is.
- * Returns how many were given back.
+ * Gives back every authorization that has expired and was not used, by what the contract says at the newest block, once
+ * a block that stays is past `validBefore`: no later block can use it. A used or cancelled one is noted, and stays spent.
+ * One that cannot be looked up now stays as it is. Returns how many were given back.
  */
 export async function sweepExpired(wallet: Wallet, rpcUrl: string): Promise<number> {
   const network = `eip155:${BigInt(String(await ask(rpcUrl, 'eth_chainId', [])))}`;
   const rows = wallet.expired(network);
   if (rows.length === 0) return 0;
-  const block = await ask(rpcUrl, 'eth_getBlockByNumber', ['latest', false]);
-  if (!isObject(block)) throw new Error('RPC_URL shows no block');
-  const [number, time] = [String(block.number), Number(BigInt(String(block.timestamp)))];
+  const newest = await blockAt(rpcUrl, 'latest');
+  const number = `0x${newest.number.toString(16)}`;
+  // The chain goes on meanwhile, so the final block may come after the newest one that is read.
+  const time = Math.min(newest.time, await settledTime(rpcUrl, newest.number));
   let given = 0;
   for (const { id, asset, payer, reference, expiresAt } of rows) {
     if (expiresAt === null || time <= expiresAt) continue;

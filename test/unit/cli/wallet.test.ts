@@ -177,22 +177,38 @@ const EXCHANGES_OFF = {
 };
 
 describe('what has expired', () => {
-  /** The buyer's RPC endpoint: its chain, the time of its newest block, and whether the nonce is used there. */
-  const chain = { id: '0x13b2', time: BEGAN, isUsed: false };
+  /**
+   * The buyer's RPC endpoint: its chain, the time of its newest block and of the final one, and whether the nonce is
+   * used. Without a time the final block is the newest, of null there is none.
+   */
+  const FRESH = { id: '0x13b2', time: BEGAN, final: undefined as number | null | undefined, isUsed: false };
+  const chain = { ...FRESH };
   let rpc: Awaited<ReturnType<typeof startStandIn>>;
   beforeAll(async () => {
     rpc = await startStandIn(async ({ body }) => {
-      const { id, method } = body as { id: number; method: string };
+      const { id, method, params } = body as { id: number; method: string; params: unknown[] };
       const results: Record<string, unknown> = {
         eth_chainId: chain.id,
-        eth_getBlockByNumber: { number: '0x10', timestamp: `0x${chain.time.toString(16)}` },
+        eth_getBlockByNumber: blockAt(String(params[0])),
         eth_call: `0x${(chain.isUsed ? '1' : '0').padStart(64, '0')}`,
       };
       return { json: { jsonrpc: '2.0', id, result: results[method] } };
     });
   });
   afterAll(() => rpc.stop());
-  beforeEach(() => Object.assign(chain, { id: '0x13b2', time: BEGAN, isUsed: false }));
+  beforeEach(() => Object.assign(chain, FRESH));
+
+  const NEWEST = 0x100;
+  /** A block each second. */
+  function blockAt(name: string) {
+    const block = (number: number, time: number) => ({
+      number: `0x${number.toString(16)}`,
+      timestamp: `0x${time.toString(16)}`,
+    });
+    if (name === 'finalized') return chain.final === null ? null : block(NEWEST - 8, chain.final ?? chain.time);
+    const number = name === 'latest' ? NEWEST : Number(name);
+    return block(number, chain.time - (NEWEST - number));
+  }
 
   /** A payment that has spent the whole budget of a day, and has expired by the buyer's clock. */
   async function spent(rpcUrl: string | null) {
@@ -215,7 +231,23 @@ describe('what has expired', () => {
     ).toEqual(['answered', 'returned']);
   });
 
+  test('and is unused is given back where no block is called final, 64 blocks later', async () => {
+    const { buyer } = await spent(rpc.url);
+    Object.assign(chain, { time: BEGAN + 664, final: null });
+    expect(await buyer.sweep()).toBe(0);
+    chain.time = BEGAN + 665;
+    expect(await buyer.sweep()).toBe(1);
+  });
+
   test.each<[string, () => void]>([
+    [
+      'is unused at a block that may be taken back',
+      () => Object.assign(chain, { time: BEGAN + 700, final: BEGAN + 600 }),
+    ],
+    [
+      'is unused at a block before the final one',
+      () => Object.assign(chain, { time: BEGAN + 600, final: BEGAN + 601 }),
+    ],
     ['is unused at a block of its last second', () => Object.assign(chain, { time: BEGAN + 600 })],
     ['is used', () => Object.assign(chain, { time: BEGAN + 700, isUsed: true })],
     ['is unused on another chain', () => Object.assign(chain, { time: BEGAN + 700, id: '0x1' })],
