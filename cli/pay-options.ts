@@ -26,8 +26,8 @@ in USDC or in bitcoin over Lightning.
   --data TEXT      the request's body; --content-type T says what it is (default application/json)
   --dry-run        show what would be paid, pay and sign nothing; no key needed
   --channel        pay in USDC over a payment channel: one deposit, then a signed voucher for each call
-  --max-deposit N  refuse to deposit more than this, in USDC (default 1). A deposit is the least that the seller takes,
-                   or five calls where it names none
+  --max-deposit N  refuse to deposit more than this with one host in a day, in USDC (default 1), and than this or 5
+                   with all hosts. A deposit is the least that the seller takes, or five calls where it names none
   --channel-dir D  the folder with the channels' records (default: channels in the data folder)
   --refund         ask the seller for the rest of the channel; URL is any of the seller's priced routes
   --gateway        pay from a deposit in Circle's Gateway, for which an authorization is open for a week

@@ -105,7 +105,10 @@ test('a refund brings back what is left, and the channel can be used again', asy
   expect(refund.stdout).toBe('');
   expect(refund.stderr).toMatch(/refund: +0.9995 USDC, transaction 0x[0-9a-f]{64}/);
   expect(await paid()).toBe(PRICE);
-  const again = await pay();
+  const second = await pay();
+  expect(second.code, second.stderr).toBe(3);
+  expect(second.stderr).toContain('a deposit of 1 USDC after 1 USDC within a day with');
+  const again = await pay(['--max-deposit', '2']);
   expect(again.code, again.stderr).toBe(0);
   expect(again.stderr).toContain('deposit: 1 USDC');
   const soon = await pay(['--refund']);
