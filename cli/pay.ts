@@ -4,7 +4,7 @@ import { answerOf, askAndCheck, causeOf, Failed, LIGHTNING } from './checks.ts';
 import { addressIn, buyerKey, type Env, KeyError, NO_KEY, NO_PAYER } from './keys.ts';
 import { formatSats, formatUsdc } from './money.ts';
 import type { LightningPayer } from './payers/payer.ts';
-import type { Answer, Call, Limits, Outcome, Payment, Price, Quote } from './port.ts';
+import type { Answer, Call, Limits, Outcome, Payment, Price, Quote, Refusal } from './port.ts';
 import { printable } from './printable.ts';
 import { CutOff, isAnswer, isBusy, present, type Reply, reasonOf, saysUncharged, transactionIn } from './seller.ts';
 import type { Buying, Shop } from './shop.ts';
@@ -127,8 +127,9 @@ async function buy(buying: Buying): Promise<Outcome | 'anew'> {
   const done = inSats ? 'paid' : 'signed';
   const planned = async () => {
     const plan = await planNow(offer, { address, now: shop.now() }, done);
-    const { host } = seller;
-    if (plan.channel) shop.wallet.deposits.checkOne({ ...offer, host, payer: address ?? '', channel: plan.channel });
+    const { channel } = plan;
+    const of = { host: seller.host, network: offer.network, asset: offer.asset, payer: address ?? '' };
+    if (channel) refuseBy(shop.wallet.deposits.objectionTo({ ...of, channel }));
     return plan;
   };
   if (limits.confirm) {
@@ -165,6 +166,10 @@ async function buy(buying: Buying): Promise<Outcome | 'anew'> {
   }
   if (counted.kind === 'open') return 'anew';
   return finish(counted.row, buying, { isResumed: false });
+}
+
+function refuseBy(objection: { readonly reason: Refusal; readonly message: string } | null): void {
+  if (objection) throw new Refused(objection.reason, objection.message);
 }
 
 async function planNow(offer: Offer, at: { address: `0x${string}` | null; now: number }, done: string): Promise<Plan> {
@@ -451,7 +456,9 @@ async function payOverChannel(row: Row, buying: Buying): Promise<Outcome> {
       if (over !== null) throw new Refused('above-budget', `${over}; nothing was signed`);
     },
     countDeposit: (units: bigint, channel: string): void =>
-      wallet.deposits.count({ ...row, channel, units, most: limits.maxDeposit, isPinned: isPinnable(row.host) }),
+      refuseBy(
+        wallet.deposits.count({ ...row, channel, units, most: limits.maxDeposit, isPinned: isPinnable(row.host) }),
+      ),
     keep: (headers: Readonly<Record<string, string>>): void => wallet.sign(row.id, headers),
   };
   try {

@@ -1,6 +1,5 @@
 import { formatUsdc } from '../money.ts';
-import { printable } from '../printable.ts';
-import { Refused } from '../ways/way.ts';
+import type { Refusal } from '../port.ts';
 
 // What is deposited into payment channels. A deposit is no spending, but a seller may keep it for the time of its
 // withdrawal, so it is bounded apart from the budgets: by host and day, by day over all hosts, and to one channel of
@@ -27,6 +26,9 @@ interface DepositParts {
   readonly now: () => number;
 }
 
+/** Why a deposit is not signed, in words for the buyer. Null: nothing speaks against it. */
+type Objection = { readonly reason: Refusal; readonly message: string } | null;
+
 /** Whose channel with whom. */
 export interface ChannelOf {
   readonly host: string;
@@ -47,17 +49,17 @@ export interface NewDeposit extends ChannelOf {
 }
 
 export function createDeposits({ all, run, write, now }: DepositParts) {
-  /** Throws where this host has a deposit of this payer in another channel. A person's word lets it have a further. */
-  function checkOne({ host, network, asset, payer, channel }: ChannelOf): void {
+  /** Objects where this host has a deposit of this payer in another channel, until a person accepts a further one. */
+  function objectionTo({ host, network, asset, payer, channel }: ChannelOf): Objection {
     const [other] = all(
       `SELECT channel FROM deposits WHERE host = ? AND network = ? AND lower(asset) = ? AND payer = ? AND pinned = 1
        AND channel <> ? LIMIT 1`,
       ...[host, network, asset.toLowerCase(), payer.toLowerCase(), channel],
     );
-    if (!other) return;
-    const text = `${printable(host)} names another payment channel than ${other.channel}, which has a deposit`;
-    const how = `percall wallet unpin ${printable(host)} accepts the new one`;
-    throw new Refused('not-pinned', `${text}: ${how}; nothing was signed`);
+    if (!other) return null;
+    const text = `${host} names another payment channel than ${other.channel}, which has a deposit`;
+    const how = `percall wallet unpin ${host} accepts the new one`;
+    return { reason: 'not-pinned', message: `${text}: ${how}; nothing was signed` };
   }
 
   /** What was deposited within the last day, with one host where it is named. */
@@ -69,39 +71,41 @@ export function createDeposits({ all, run, write, now }: DepositParts) {
     return BigInt((sum?.units ?? 0n) as bigint);
   }
 
-  function checkRoom({ host, units, most }: NewDeposit): void {
+  function overrunOf({ host, units, most }: NewDeposit): Objection {
     const bounds = [
-      { before: ofDay(host), most, whose: `with ${printable(host)}` },
+      { before: ofDay(host), most, whose: `with ${host}` },
       { before: ofDay(null), most: most > MOST_OF_A_DAY ? most : MOST_OF_A_DAY, whose: 'with all hosts' },
     ];
     const over = bounds.find((bound) => bound.before + units > bound.most);
-    if (!over) return;
+    if (!over) return null;
     const text = `a deposit of ${formatUsdc(units)} after ${formatUsdc(over.before)} within a day ${over.whose}`;
-    throw new Refused('above-limit', `${text} is above ${formatUsdc(over.most)} (--max-deposit); nothing was signed`);
+    const message = `${text} is above ${formatUsdc(over.most)} (--max-deposit); nothing was signed`;
+    return { reason: 'above-limit', message };
   }
 
   return {
-    checkOne,
+    objectionTo,
 
     /**
-     * Counts a deposit before it is signed, in one transaction. Throws Refused where the host has another channel, and
-     * where the day has no room.
+     * Counts a deposit before it is signed, in one transaction. Objects, and counts nothing, where the host has another
+     * channel, and where the day has no room.
      */
-    count(deposit: NewDeposit): void {
-      write(() => {
+    count(deposit: NewDeposit): Objection {
+      return write((): Objection => {
         // Before its voucher is kept, nothing of a payment was presented: a crash left a deposit that nobody has.
         run(
           "DELETE FROM deposits WHERE payment IN (SELECT id FROM payments WHERE id = ? AND state = 'counted')",
           deposit.id,
         );
-        checkOne(deposit);
-        checkRoom(deposit);
+        const objection = objectionTo(deposit) ?? overrunOf(deposit);
+        if (objection) return objection;
         run(
           `INSERT INTO deposits (payment, channel, host, network, asset, payer, units, at, pinned)
            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
           ...[deposit.id, deposit.channel, deposit.host, deposit.network, deposit.asset, deposit.payer],
           ...[deposit.units, now(), deposit.isPinned ? 1 : 0],
         );
+        return null;
       });
     },
 
