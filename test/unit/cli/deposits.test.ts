@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import Database from 'libsql';
 import { describe, expect, test } from 'vitest';
 import type { Buyer, Limits } from '../../../cli/port.ts';
 import type { Seller } from '../../../cli/seller.ts';
@@ -162,6 +164,20 @@ describe('a deposit', () => {
     wallet.deposits.count(deposit(id));
     wallet.uncount(id);
     expect(wallet.deposits.count({ ...deposit(began(wallet)), channel: '0xd' })).toBeNull();
+    wallet.close();
+  });
+
+  test('is counted in a record of an earlier percall, which knew none', () => {
+    const folder = newFolder();
+    record(folder).close();
+    const db = new Database(join(folder, 'wallet.db'));
+    db.exec('DROP TABLE deposits');
+    db.close();
+    const wallet = record(folder);
+    expect([wallet.deposits.count(deposit('a')), wallet.deposits.count(deposit('b'))?.reason]).toEqual([
+      null,
+      'above-limit',
+    ]);
     wallet.close();
   });
 
