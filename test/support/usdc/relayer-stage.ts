@@ -31,6 +31,8 @@ interface Log {
 }
 
 const PRICE = 1000n;
+/** A handler waits at the latch for as long as a busy machine takes to bring the others there. */
+const HANDLER_MS = 120_000;
 /** Ends a payment that has no end, in milliseconds. Thousands of payments may share the machine. */
 const END_MS = 240_000;
 const topic = (bytes: Uint8Array): string => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
@@ -113,7 +115,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
 
   /** Presents once and returns the answer as a short text. */
   async function present(sale: Sale): Promise<string> {
-    const call = usdcCallOf(latch.endpoint, requirement, { running: runningWith({} as Sources) });
+    const call = usdcCallOf(latch.endpoint, requirement, { running: runningWith({} as Sources, HANDLER_MS) });
     const answer = await sellFor(payments.railFor, call, sale.header).then(
       () => 'served',
       (error: unknown) => {
