@@ -192,13 +192,13 @@ export function sendEncoded(
   });
 }
 
-/** Named by everyone who prefers it: a program's `Accept` is read no further. */
-const HTML = /text\/html/i;
+/** Named by everyone who prefers it, in few words: a program's `Accept`, or a padded one, is read no further. */
+const [HTML, MAX_ACCEPT] = [/text\/html/i, 1024];
 
 /** Whether `text/html` is preferred to JSON, as browsers do. A client that accepts anything as gladly gets JSON. */
 export function acceptsHtml({ method, headers }: Pick<FastifyRequest, 'method' | 'headers'>): boolean {
   const { accept = '' } = headers;
-  if ((method !== 'GET' && method !== 'HEAD') || !HTML.test(accept)) return false;
+  if ((method !== 'GET' && method !== 'HEAD') || accept.length > MAX_ACCEPT || !HTML.test(accept)) return false;
   const weights = new Map(accept.split(',').map(readRange));
   const html = weights.get('text/html') ?? 0;
   const json = weights.get('application/json') ?? weights.get('application/*') ?? weights.get('*/*') ?? 0;

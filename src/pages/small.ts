@@ -179,13 +179,13 @@ interface Unpaid {
 
 /**
  * Shows a browser's 402 as a page: the price, the button that pays, an example of the answer, the terms for programs.
- * Only where no payment is presented: a client that pays gets what its protocol says.
+ * Only where no payment is presented, and never for a long address: the page repeats it many times over.
  */
 export function createUnpaidPage<S>(shop: Shop<S>): (endpoint: Endpoint<S>) => UnpaidPage {
   return (endpoint) => (request, demand) => {
-    if (!acceptsHtml(request) || presentsPayment(request.raw)) return null;
-    const query = request.query as Query;
-    const [target, fault] = [request.raw.url ?? '', faultOf(endpoint, query, shop.sources)];
+    const [target, query] = [request.raw.url ?? '', request.query as Query];
+    if (target.length > MAX_TARGET || !acceptsHtml(request) || presentsPayment(request.raw)) return null;
+    const fault = faultOf(endpoint, query, shop.sources);
     const page = renderUnpaid(shop, { endpoint, query, target, fault, terms: termsIn(demand) });
     return (reply) => void sendOnce(reply, page);
   };
@@ -319,7 +319,7 @@ function factsOf({ scheme, network, amount, asset, payTo, maxTimeoutSeconds, ext
   ];
 }
 
-const NOT_FOUND = 404;
+const [NOT_FOUND, MAX_TARGET] = [404, 2048];
 
 /**
  * Answers a browser's 404 with a page that says that it cost nothing: only where no payment is presented and the error

@@ -67,10 +67,14 @@ interface Shown {
   accepts?: readonly PaymentRequirements[];
   hasLightning?: boolean;
   endpoint?: Endpoint<object>;
+  accept?: string;
+  type?: string;
 }
 
 /** The 402 that a browser gets from the gate. */
-async function shown(query = '', { accepts = [PLAIN], hasLightning = false, endpoint = thing }: Shown = {}) {
+async function shown(query = '', given: Shown = {}) {
+  const { accepts = [PLAIN], hasLightning = false, endpoint = thing } = given;
+  const { accept = 'text/html', type = 'text/html' } = given;
   const { publicOrigin } = CONFIG;
   const offer = { requirement: PLAIN, accepts, demand: x402Http.prepare(endpoint, accepts, { publicOrigin, chain }) };
   const gate = createGate<object>({
@@ -90,9 +94,9 @@ async function shown(query = '', { accepts = [PLAIN], hasLightning = false, endp
   });
   const app = Fastify();
   app.get('/v1/paid/things/find', gate.guard(endpoint));
-  const answer = await app.inject({ url: `/v1/paid/things/find${query}`, headers: { accept: 'text/html' } });
+  const answer = await app.inject({ url: `/v1/paid/things/find${query}`, headers: { accept } });
   await app.close();
-  expect([answer.statusCode, answer.headers['content-type']]).toEqual([402, 'text/html; charset=utf-8']);
+  expect([answer.statusCode, answer.headers['content-type']]).toEqual([402, `${type}; charset=utf-8`]);
   return answer.body;
 }
 
@@ -160,5 +164,14 @@ describe('the page of a 402', () => {
     expect(body.includes('data-price="0.002"')).toBe(isPayable);
     expect(body.includes('takes no plain transfer')).toBe(!isPayable);
     expect(body.match(/<dt>Price<\/dt>/g)).toHaveLength(accepts.length);
+  });
+
+  test('is for an address and an Accept that people send: longer ones would make it long and slow for nothing', async () => {
+    const long = (length: number) => `?q=${'%27'.repeat(length / 3)}`;
+    const json = { type: 'application/json' };
+    expect((await shown(long(1998))).length).toBeLessThan(70_000);
+    expect((await shown(long(2100), json)).length).toBeLessThan(1000);
+    await shown('?q=a', { accept: `text/html${','.repeat(1000)}` });
+    await shown('?q=a', { accept: `text/html${','.repeat(1100)}`, ...json });
   });
 });
