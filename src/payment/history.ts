@@ -44,13 +44,17 @@ const MOMENTS_MS = 60_000;
 type Sums = ReadonlyMap<string, RailSum>;
 type RailOf = (contract: Uint8Array | null) => string;
 
+/** By the hour, with a turn of the event loop after each: millions of payments delay a sale by milliseconds. */
 function createAdding(source: SettledSource, railOf: RailOf) {
   return async (sums: Sums, from: number, to: number): Promise<Sums> => {
     const total = new Map(sums);
-    for (const { contract, count, amount } of await source.settledBetween(from, to)) {
-      const rail = railOf(contract);
-      const before = total.get(rail) ?? { rail, count: 0, amount: 0n };
-      total.set(rail, { rail, count: before.count + count, amount: before.amount + amount });
+    for (let at = from; at < to; at += HOUR_MS) {
+      for (const { contract, count, amount } of await source.settledBetween(at, Math.min(at + HOUR_MS, to))) {
+        const rail = railOf(contract);
+        const before = total.get(rail) ?? { rail, count: 0, amount: 0n };
+        total.set(rail, { rail, count: before.count + count, amount: before.amount + amount });
+      }
+      await nextTurn();
     }
     return total;
   };
@@ -75,7 +79,7 @@ export function createSettledToday(
     const until = Math.max(before.until, now - MOMENTS_MS);
     const sums = await add(before.sums, before.until, until);
     held = { dayStart, until, sums };
-    return [...(await add(sums, until, Number.MAX_SAFE_INTEGER)).values()];
+    return [...(await add(sums, until, until + HOUR_MS)).values()];
   };
 }
 
@@ -93,9 +97,8 @@ export interface SettledDay {
 }
 
 /**
- * The whole days before today, the oldest first. A past day's sums do not change, so each is read once: hour by hour,
- * the newest day first, with a turn of the event loop after each. Millions of payments so delay a sale by milliseconds.
- * Who asks meanwhile, or while the ledger does not answer, gets what is read so far.
+ * The whole days before today, the oldest first. A past day's sums do not change, so each is read once, the newest day
+ * first. Who asks meanwhile, or while the ledger does not answer, gets what is read so far.
  */
 export function createSettledDays(
   source: SettledSource,
@@ -112,12 +115,7 @@ export function createSettledDays(
 
   const readDays = shareRun(async () => {
     for (const day of shownDays().filter(isLacking)) {
-      let sums: Sums = new Map();
-      for (let from = day; from < day + DAY_MS; from += HOUR_MS) {
-        sums = await add(sums, from, from + HOUR_MS);
-        await nextTurn();
-      }
-      kept.set(day, sums);
+      kept.set(day, await add(new Map(), day, day + DAY_MS));
     }
   });
 

@@ -119,6 +119,22 @@ describe('what settled today', () => {
     expect(Math.max(...spans)).toBeLessThanOrEqual(60_000);
   });
 
+  test('reads a day that nobody has asked about by the hour, so that no sale waits for all of it', async () => {
+    const { clock, reads, pay } = open(MIDNIGHT);
+    const spans: number[] = [];
+    const settledBetween = (from: number, to: number) => {
+      spans.push(to - from);
+      return reads.settledBetween(from, to);
+    };
+    const today = createSettledToday({ settledBetween }, settledOn, clock, ALWAYS);
+    await pay(500n);
+    await clock.advance(20 * 3_600_000);
+    await pay(500n);
+    expect(byRail(await today()).usdc).toEqual({ count: 2, amount: 1000n });
+    expect(spans).toHaveLength(21);
+    expect(Math.max(...spans)).toBe(3_600_000);
+  });
+
   test('rejects when the ledger does not answer, and is right again afterwards', async () => {
     const { clock, reads, pay } = open(MIDNIGHT + 3_600_000);
     let isDown = true;
