@@ -1,5 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /** Debian's programs that read the files of docs/deploy, and the package of each. */
@@ -29,13 +30,13 @@ export function programsMissing(...programs: readonly DeployProgram[]): string |
   return packages.length === 0 ? null : `missing: apt-get install ${packages.join(' ')}`;
 }
 
+/** Two test files may install at once, and apt does not wait for itself. */
 function install(packages: readonly string[]): void {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  execFileSync('apt-get', ['update', '-qq'], { env, stdio: 'ignore' });
-  execFileSync('apt-get', ['install', '-qq', '--yes', '--no-install-recommends', ...packages], {
-    env,
-    stdio: 'ignore',
-  });
+  const apt = (...args: readonly string[]) =>
+    execFileSync('flock', [join(tmpdir(), 'percall-apt.lock'), 'apt-get', ...args], { env, stdio: 'ignore' });
+  apt('update', '-qq');
+  apt('install', '-qq', '--yes', '--no-install-recommends', ...packages);
 }
 
 /** The path of a program that is there. */
