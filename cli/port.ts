@@ -85,7 +85,10 @@ export interface Limits {
   readonly protocol: Protocol | null;
   /** `channel` and `gateway` are used where they are asked for; a gateway also where it is the only way in USDC. */
   readonly via: 'channel' | 'gateway' | null;
-  /** What this call was shown to cost, in USD base units: more is not paid. Null: the list at its time holds alone. */
+  /**
+   * What this call was shown to cost, in USD base units: more is not paid, in sats where a rate is known. Null: the
+   * list at its time holds alone.
+   */
   readonly shown: bigint | null;
   /**
    * The most that this call deposits into a channel, and its host within a day, in base units. A deposit is no spending:

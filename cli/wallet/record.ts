@@ -242,7 +242,7 @@ export function openRecord(folder: string, now: () => number, holder: Holder) {
       );
     },
 
-    /** Keeps the answer until it is delivered, deletes what could present the payment, and pins the recipient. */
+    /** Keeps the answer until it is delivered and deletes what could present the payment. pay.ts pins the recipient. */
     arrive(id: string, answer: Answer, transaction: string | null): void {
       write(() => {
         run(

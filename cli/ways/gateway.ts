@@ -23,7 +23,7 @@ const TEST_NETWORKS = new Set([
 ]);
 
 /** What the Gateway asks for at the least, and a little for the way. In seconds. */
-const VALIDITY_SECONDS = 604_900;
+const GATEWAY_SECONDS = 604_900;
 /** For clocks that differ, as Circle's own client has it. */
 const EARLIER_SECONDS = 600;
 
@@ -63,6 +63,6 @@ function planGateway(entry: Entry, { address, now }: PlanFor): Plan {
     domain: { ...DOMAIN, chainId: chainIdOf(network), verifyingContract: String(extra.verifyingContract) },
     from: address ?? `0x${'0'.repeat(40)}`,
     validAfter: now - EARLIER_SECONDS,
-    validBefore: now + VALIDITY_SECONDS,
+    validBefore: now + GATEWAY_SECONDS,
   });
 }

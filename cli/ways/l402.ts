@@ -8,8 +8,7 @@ import { BadOffer, type Fault, type Offer } from './way.ts';
 
 // An invoice that a 402 asks for by L402, or by MPP's method `lightning`. Neither binds the invoice to the request.
 // 1. Read the challenge. 2. Plan it: the invoice is checked against what the offer says. 3. It is paid as x402's
-// invoices
-// are (lightning.ts), and its proof is presented in its protocol's own form.
+// invoices are (`planInvoice` in lightning.ts), and its proof is presented in its protocol's own form.
 
 /** An invoice that is asked for by L402 or MPP, and what the paid request must repeat. */
 export interface InvoiceOffer {

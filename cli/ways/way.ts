@@ -10,9 +10,7 @@ export interface Asked {
 }
 
 /** What a seller offers in a form that cannot be paid, as text for the buyer. */
-export interface Fault {
-  readonly fault: string;
-}
+export type { Fault } from '../challenges.ts';
 
 /**
  * What one 402 asks for by one way to pay. Its amounts, names and addresses have their form; nothing else is checked.
