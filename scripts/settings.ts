@@ -1,6 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { type Key, keysOf } from '../src/config/table.ts';
 import { TABLES } from '../src/config.ts';
+import { keepGenerated } from './lib/generated.ts';
 
 // Writes .env.example and docs/configuration.md from the tables of the configuration. With --check it compares instead,
 // and exits with 1 when they differ.
@@ -70,18 +70,6 @@ function cells(key: Key<unknown>): string[] {
   return [formOf(key), fallback, key.sentence].map((text) => text.replaceAll('|', '\\|'));
 }
 
-const FILES = [
-  ['.env.example', example()],
-  ['docs/configuration.md', page()],
-] as const;
-
-for (const [path, text] of FILES) {
-  const file = new URL(`../${path}`, import.meta.url);
-  if (!process.argv.includes('--check')) {
-    writeFileSync(file, text);
-    console.log(`${path} is written`);
-  } else if (readFileSync(file, 'utf8') !== text) {
-    console.error(`${path} is not what src/config/ declares; run \`npm run settings\` and commit the result`);
-    process.exitCode = 1;
-  }
-}
+const DECLARED = 'what src/config/ declares; run `npm run settings`';
+keepGenerated('.env.example', example(), DECLARED);
+keepGenerated('docs/configuration.md', page(), DECLARED);
