@@ -1,13 +1,12 @@
 import { join, resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { openBuyer, settingsFrom } from './buyer.ts';
 import { buyerKey, KeyError, namesPayer } from './keys.ts';
 import { serveHost, type Terms } from './mcp/server.ts';
 import { parseSats, parseUsdc } from './money.ts';
 import type { ExitCode, Surroundings } from './pay-command.ts';
-import { MAX_DEPOSIT, readRate, readUrl, UsageError } from './pay-options.ts';
+import { MAX_DEPOSIT, readRate, readUrl, readWords, UsageError } from './pay-options.ts';
 import type { Rail } from './port.ts';
 
 // `percall mcp`: reads what a host's configuration says, opens the wallet, and serves the host until it ends.
@@ -52,7 +51,7 @@ export interface McpSurroundings extends Surroundings {
 /** Runs the command with these words until its host ends it. */
 export async function mcpCommand(args: readonly string[], at: McpSurroundings): Promise<ExitCode> {
   try {
-    const { values, positionals } = readWords(args);
+    const { values, positionals } = wordsIn(args);
     if (values.help) {
       await at.deliver(Buffer.from(`${MCP_USAGE}\n`));
       return 0;
@@ -67,34 +66,30 @@ export async function mcpCommand(args: readonly string[], at: McpSurroundings): 
   }
 }
 
-function readWords(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        rail: { type: 'string' },
-        'ask-above': { type: 'string', default: '0.01' },
-        'ask-above-sats': { type: 'string', default: '100' },
-        'ask-within': { type: 'string', default: '300' },
-        'max-usdc': { type: 'string', default: '1' },
-        'max-sats': { type: 'string', default: '10000' },
-        channel: { type: 'boolean', default: false },
-        'max-deposit': { type: 'string' },
-        'channel-dir': { type: 'string' },
-        gateway: { type: 'boolean', default: false },
-        'btc-usd': { type: 'string' },
-        discovery: { type: 'string' },
-        'data-dir': { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+function wordsIn(args: readonly string[]) {
+  return readWords({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      rail: { type: 'string' },
+      'ask-above': { type: 'string', default: '0.01' },
+      'ask-above-sats': { type: 'string', default: '100' },
+      'ask-within': { type: 'string', default: '300' },
+      'max-usdc': { type: 'string', default: '1' },
+      'max-sats': { type: 'string', default: '10000' },
+      channel: { type: 'boolean', default: false },
+      'max-deposit': { type: 'string' },
+      'channel-dir': { type: 'string' },
+      gateway: { type: 'boolean', default: false },
+      'btc-usd': { type: 'string' },
+      discovery: { type: 'string' },
+      'data-dir': { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
 }
 
-type Words = Pick<ReturnType<typeof readWords>, 'values' | 'positionals'>;
+type Words = Pick<ReturnType<typeof wordsIn>, 'values' | 'positionals'>;
 
 async function run(words: Words, at: McpSurroundings): Promise<void> {
   const { env, folder, say, input, output, delay = (ms) => sleep(ms, undefined, { ref: false }) } = at;

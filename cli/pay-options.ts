@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { parseSats, parseUsd, parseUsdc } from './money.ts';
 import type { Protocol, Rail } from './port.ts';
 
@@ -90,38 +90,43 @@ export interface ChannelOrder {
 export const MAX_DEPOSIT = 1_000_000n;
 const PROTOCOLS = ['x402', 'l402', 'mpp'] as const;
 
-/** Reads the words of a command line. Throws UsageError. */
-export function parse(args: readonly string[]) {
+/** Reads the words of a command line. Throws UsageError for what the command does not know. */
+export function readWords<const T extends ParseArgsConfig>(config: T) {
   try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        rail: { type: 'string' },
-        protocol: { type: 'string' },
-        'max-usdc': { type: 'string' },
-        maxUsdc: { type: 'string' },
-        'max-sats': { type: 'string' },
-        maxSats: { type: 'string' },
-        'btc-usd': { type: 'string' },
-        discovery: { type: 'string' },
-        method: { type: 'string' },
-        data: { type: 'string' },
-        'content-type': { type: 'string' },
-        'dry-run': { type: 'boolean', default: false },
-        channel: { type: 'boolean', default: false },
-        'max-deposit': { type: 'string' },
-        'channel-dir': { type: 'string' },
-        refund: { type: 'boolean', default: false },
-        gateway: { type: 'boolean', default: false },
-        'data-dir': { type: 'string' },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    });
+    return parseArgs(config);
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** Reads the words of `percall pay`. Throws UsageError. */
+export function parse(args: readonly string[]) {
+  return readWords({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      rail: { type: 'string' },
+      protocol: { type: 'string' },
+      'max-usdc': { type: 'string' },
+      maxUsdc: { type: 'string' },
+      'max-sats': { type: 'string' },
+      maxSats: { type: 'string' },
+      'btc-usd': { type: 'string' },
+      discovery: { type: 'string' },
+      method: { type: 'string' },
+      data: { type: 'string' },
+      'content-type': { type: 'string' },
+      'dry-run': { type: 'boolean', default: false },
+      channel: { type: 'boolean', default: false },
+      'max-deposit': { type: 'string' },
+      'channel-dir': { type: 'string' },
+      refund: { type: 'boolean', default: false },
+      gateway: { type: 'boolean', default: false },
+      'data-dir': { type: 'string' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  });
 }
 
 type Given = Pick<ReturnType<typeof parse>, 'values' | 'positionals'>;

@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
 import { openBuyer, settingsFrom } from './buyer.ts';
 import { formatSats, formatUsdc, parseSats, parseUsdc } from './money.ts';
 import { type ExitCode, paymentJson, type Surroundings } from './pay-command.ts';
-import { UsageError } from './pay-options.ts';
+import { readWords, UsageError } from './pay-options.ts';
 import type { Budget, BudgetScope, Buyer, Payment } from './port.ts';
 import { printable } from './printable.ts';
 import { hostOf } from './seller.ts';
@@ -33,7 +32,7 @@ Example: percall wallet budget --day 1 --host api.example 0.2`;
 /** Runs the command with these words. */
 export async function walletCommand(args: readonly string[], at: Surroundings): Promise<ExitCode> {
   try {
-    const { values, positionals } = readWords(args);
+    const { values, positionals } = wordsIn(args);
     if (values.help) {
       await at.deliver(Buffer.from(`${WALLET_USAGE}\n`));
       return 0;
@@ -54,29 +53,25 @@ export async function walletCommand(args: readonly string[], at: Surroundings): 
   }
 }
 
-function readWords(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        call: { type: 'string' },
-        hour: { type: 'string' },
-        day: { type: 'string' },
-        host: { type: 'string' },
-        sats: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        csv: { type: 'boolean', default: false },
-        'data-dir': { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+function wordsIn(args: readonly string[]) {
+  return readWords({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      call: { type: 'string' },
+      hour: { type: 'string' },
+      day: { type: 'string' },
+      host: { type: 'string' },
+      sats: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      csv: { type: 'boolean', default: false },
+      'data-dir': { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
 }
 
-type Words = Pick<ReturnType<typeof readWords>, 'values' | 'positionals'>;
+type Words = Pick<ReturnType<typeof wordsIn>, 'values' | 'positionals'>;
 
 async function serve(buyer: Buyer, { values, positionals }: Words, at: Surroundings): Promise<void> {
   const [name, ...rest] = positionals;
