@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
-import { createSingleFlight } from '../../lib/tasks.ts';
+import { createLoop, createSingleFlight } from '../../lib/tasks.ts';
 import type { Ask } from './failover.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';
 import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
@@ -225,7 +225,7 @@ interface Seen {
 interface Watched extends AgreedHeadParts {
   readonly hosts: ReadonlyMap<string, readonly PooledProvider[]>;
   readonly heads: Map<string, Seen>;
-  readonly ended: AbortController;
+  readonly signal: AbortSignal;
   /** The highest head that was ever agreed on. */
   highest: number;
 }
@@ -247,17 +247,15 @@ const AHEAD_SECONDS = 900n;
 export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
   const { pool, trust, clock } = parts;
   const hosts = Map.groupBy(pool.entries, ({ provider }) => provider.host);
-  const watched: Watched = { ...parts, hosts, heads: new Map(), ended: new AbortController(), highest: 0 };
-  const { signal } = watched.ended;
+  const loop = createLoop(clock, step, ROUND_MS);
+  const watched: Watched = { ...parts, hosts, heads: new Map(), signal: loop.signal, highest: 0 };
   const isLone = hosts.size < 2;
   const rounds = createSingleFlight<void>();
   const round = () => rounds('head', undefined, () => askRound(watched));
 
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      await clock.sleep(ROUND_MS, signal).catch(() => undefined);
-      if (!signal.aborted) await Promise.all([round(), trust.refresh()]);
-    }
+  async function step(): Promise<number> {
+    await Promise.all([round(), trust.refresh()]);
+    return ROUND_MS;
   }
 
   return {
@@ -275,15 +273,15 @@ export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
     async start() {
       if (isLone) return;
       await Promise.all([round(), trust.refresh()]);
-      void run();
+      loop.start();
     },
-    stop: () => watched.ended.abort(new Error('the chain client closes')),
+    stop: () => void loop.stop(new Error('the chain client closes')),
   };
 }
 
 /** Waits for the quick hosts. One with an old head is asked whatever its allowance: cheap reads must not starve it. */
 async function askRound(watched: Watched): Promise<void> {
-  const { hosts, heads, pool, clock, ended } = watched;
+  const { hosts, heads, pool, clock, signal } = watched;
   const startedMs = clock.nowMs();
   const isOld = (host: string) => clock.nowMs() - (heads.get(host)?.atMs ?? 0) > OLD_MS;
   const asked = [...hosts.keys()].flatMap((host) => {
@@ -298,15 +296,15 @@ async function askRound(watched: Watched): Promise<void> {
     answered += 1;
     if (answered === 2) enough.resolve();
   });
-  const grace = enough.promise.then(() => clock.sleep(GRACE_MS, ended.signal)).catch(() => undefined);
+  const grace = enough.promise.then(() => clock.sleep(GRACE_MS, signal)).catch(() => undefined);
   await Promise.race([Promise.all(asking), grace]);
   holdBack(watched, startedMs);
 }
 
-async function askHead({ pool, heads, clock, ended }: Watched, entries: readonly PooledProvider[]): Promise<void> {
+async function askHead({ pool, heads, clock, signal }: Watched, entries: readonly PooledProvider[]): Promise<void> {
   for (const entry of entries) {
     try {
-      const [answer] = await pool.call(entry, [{ method: 'eth_blockNumber', params: [] }], ended.signal);
+      const [answer] = await pool.call(entry, [{ method: 'eth_blockNumber', params: [] }], signal);
       const number = answer && 'result' in answer ? index.safeParse(answer.result) : null;
       if (!number?.success) continue;
       heads.set(entry.provider.host, { number: number.data, atMs: clock.nowMs() });
