@@ -175,8 +175,9 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): 
     if (!checkout) throw new PaymentRefused(NOT_OFFERED);
     const order = read(checkout);
     const { body, receipt, onSent } = await checkout.sell(order, protocol.read(payment));
+    const result = answered(body, receipt);
     if (onSent) call.onSent(onSent);
-    return answered(body, receipt);
+    return result;
   }
 
   function railPaidBy(payment: unknown): Rail {

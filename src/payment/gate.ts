@@ -57,8 +57,10 @@ export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: 
       try {
         credential = protocol.read(message);
         const sold = await checkout.sell(call, credential);
+        setFields(reply, protocol.receipt(sold.receipt, credential, sold.at));
+        // Nothing may fail after it: the end of an error's page would note a delivery.
         noteDelivery(reply, sold, log);
-        send200(reply, sold.body, protocol.receipt(sold.receipt, credential, sold.at));
+        send200(reply, sold.body);
       } catch (error) {
         onRefused?.(error);
         // An answer that is gone has its receipt all the same.
@@ -100,8 +102,7 @@ export function noteDelivery({ raw }: FastifyReply, { onSent }: Pick<Sold, 'onSe
   if (onSent) raw.once('finish', () => onSent().catch((err) => log.error({ err }, 'a delivery was not noted')));
 }
 
-function send200(reply: FastifyReply, body: Uint8Array, receipt: Fields): void {
-  setFields(reply, receipt);
+function send200(reply: FastifyReply, body: Uint8Array): void {
   reply
     .header('cache-control', 'private, no-store')
     .header('content-type', 'application/json; charset=utf-8')

@@ -90,7 +90,7 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
   /** Why payments got no answer, as gates and the tool told it. */
   const refusals: unknown[] = [];
   const onRefused = (error: unknown) => void refusals.push(error);
-  const state = { probes: {} as RailProbes, noting: async () => {}, sell: null as null | (() => Promise<never>) };
+  const state = { probes: {} as RailProbes, noting: async () => {}, sell: null as null | (() => Promise<Sold>) };
 
   async function sell(sale: Sale, usual: () => Promise<Sold>): Promise<Sold> {
     sales.push(sale);
@@ -239,6 +239,15 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
     refuses: (...refusal: ConstructorParameters<typeof PaymentRefused>) => doing(new PaymentRefused(...refusal)),
     answerIsGone: (receipt: AnswerGone['receipt']) => doing(new AnswerGone({} as Payment, receipt)),
     fails: doing,
+    /** Sells with a receipt that nobody can write down. */
+    sellsUnreadably: () => {
+      state.sell = async () => ({
+        body: Buffer.from('{"text":"answer"}'),
+        receipt: { amount: 1n } as never,
+        at: 1,
+        onSent: async () => {},
+      });
+    },
     cannotNoteDeliveries: () => {
       state.noting = () => Promise.reject(new Error('disk'));
     },

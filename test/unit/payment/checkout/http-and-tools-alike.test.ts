@@ -54,6 +54,15 @@ describe.each(WAYS)('%s', (_name, way) => {
     await expect.poll(() => world.events).toEqual(['answered', 'noted', 'a delivery was not noted']);
   });
 
+  test.runIf(way.at === 'route')('notes no delivery where the answer could not be written', async () => {
+    const world = await openCheckouts();
+    const payment = await world.buy(way);
+    world.sellsUnreadably();
+    world.events.splice(0);
+    expect((await world.call(way, { payment })).status).not.toBe(200);
+    expect(world.events).toEqual(['answered']);
+  });
+
   test('shows the receipt of an answer that is gone, where the rail gives one, and does not ask for payment again', async () => {
     const world = await openCheckouts();
     const receipt = { success: true, transaction: '', network: 'eip155:5042' } as const;
