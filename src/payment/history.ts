@@ -3,7 +3,6 @@ import { type Clock, DAY_MS } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
 import { createLoop, createRounds, inTime, keepReading, shareRun } from '../lib/tasks.ts';
 import type { RefusalStore, RefusedCalls } from '../store/ports/stores.ts';
-import { nameRefusals, OTHER, PaymentRefused } from './refusal.ts';
 
 // What an operator without Prometheus sees of the money, in UTC days:
 // 1. today's payments by the way they came in, of which only the last minute is read again;
@@ -136,12 +135,10 @@ const KEPT_MS = SHOWN_DAYS * DAY_MS;
 const REFUSED_READ_MS = 60_000;
 
 /**
- * Counts refused calls by hour and code. A reason that is not `isOurs` is a third party's own words, which might name a
- * buyer on a public page: it counts as `other`. A process that is killed loses its last hour; after a write whose end
- * is not known, an hour may count twice. No sale waits for any of it.
+ * Counts refused calls by hour and code. A process that is killed loses its last hour; after a write whose end is not
+ * known, an hour may count twice. No sale waits for any of it.
  */
-export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string) => boolean, clock: Clock, log: Log) {
-  const nameOf = nameRefusals();
+export function createRefusalCounts(store: RefusalStore, clock: Clock, log: Log) {
   const pending = new Map<number, Map<string, number>>();
   const hourNow = (): number => Math.floor(clock.nowMs() / HOUR_MS) * HOUR_MS;
   const monthAgo = (): number => clock.nowMs() - KEPT_MS;
@@ -170,9 +167,7 @@ export function createRefusalCounts(store: RefusalStore, isOurs: (reason: string
   const { start, stop } = createLoop(clock, () => rounds().then(untilTurn), untilTurn());
 
   return {
-    count: (error: unknown): void => {
-      const isForeign = error instanceof PaymentRefused && !isOurs(error.reason);
-      const code = isForeign ? OTHER : nameOf(error);
+    count: (code: string): void => {
       const codes = pending.get(hourNow()) ?? new Map<string, number>();
       pending.set(hourNow(), codes.set(code, (codes.get(code) ?? 0) + 1));
     },

@@ -6,7 +6,6 @@ import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments
 import type { Call, Sold } from './call.ts';
 import type { OnMove } from './ledger.ts';
 import type { Credential } from './protocol.ts';
-import { nameRefusals } from './refusal.ts';
 
 // Figures of payments for Prometheus: the ledger's moves and the Lightning rail's, counted as they happen; open
 // payments and kept bytes, read at each scrape. A failed read publishes no sample, not a zero, and fails no payment.
@@ -224,7 +223,7 @@ type Sell<C> = (call: C, credential: Credential) => Promise<Sold>;
 function createTiming(registry: Registry, clock: Clock): TimeSales {
   const answers = new Counter({
     name: 'payment_answers_total',
-    help: 'Paid answers by rail and route; one that is fetched again counts again',
+    help: 'Answers to presented payments by rail and route; one that is fetched again counts again, a refund once',
     labelNames: ['rail', 'route'],
     registers: [registry],
   });
@@ -247,16 +246,15 @@ function createTiming(registry: Registry, clock: Clock): TimeSales {
   };
 }
 
-/** Counts each presented payment that got no answer: by surface, and by x402's reason or the answer's code. */
-export function countRefusals(registry: Registry): (surface: string, error: unknown) => void {
+/** Counts each presented payment that got no answer: by surface, and by its name (`refusalName`). */
+export function countRefusals(registry: Registry): (surface: string, reason: string) => void {
   const counter = new Counter({
     name: 'payment_refusals_total',
     help: 'Presented payments that got no answer, by the reason or the code that they got',
     labelNames: ['surface', 'reason'],
     registers: [registry],
   });
-  const nameOf = nameRefusals();
-  return (surface, error) => counter.inc({ surface, reason: nameOf(error) });
+  return (surface, reason) => counter.inc({ surface, reason });
 }
 
 export function publishMaintenance(registry: Registry, failing: () => Readonly<Record<string, boolean>>): void {

@@ -53,19 +53,13 @@ export class PaymentRefused extends Error {
   }
 }
 
-/** Reasons that are told apart: a third party's own words must not make a series or a row each. */
-const MAX_REASONS = 200;
-export const OTHER = 'other';
-
-/** Names a failure by its reason, else its code, else `internal`. The names of one caller are few. */
-export function nameRefusals(): (error: unknown) => string {
-  const known = new Set<string>();
-  return (error) => {
-    const code = error instanceof AppError ? error.code : 'internal';
-    const name = error instanceof PaymentRefused ? error.reason : code;
-    if (known.size < MAX_REASONS) known.add(name);
-    return known.has(name) ? name : OTHER;
-  };
+/**
+ * Names a failure for counts: by its reason, else its code, else `internal`. A reason that is not `isOurs` is `other`:
+ * a third party's own words might name a buyer on a public page, and would make a series or a row each.
+ */
+export function refusalName(error: unknown, isOurs: (reason: string) => boolean): string {
+  if (error instanceof PaymentRefused) return isOurs(error.reason) ? error.reason : 'other';
+  return error instanceof AppError ? error.code : 'internal';
 }
 
 export type RefusalWords = (refusal: Pick<PaymentRefused, 'reason' | 'detail'>) => string;

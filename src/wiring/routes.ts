@@ -17,6 +17,7 @@ import type { RefusalCounts } from '../payment/history.ts';
 import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
+import { refusalName } from '../payment/refusal.ts';
 import type { PricedSurface } from '../routes/paid.ts';
 import type { Listings } from './catalogue.ts';
 import type { Collecting } from './chain.ts';
@@ -71,9 +72,11 @@ export function createSurfaces(parts: SurfacesParts) {
   const { config, sources, offerOf, lightning, mpp } = parts;
   const { usdcRoutes, usdcTools } = createCheckouts(parts);
   const countRefusal = countRefusals(parts.metrics);
-  const onRefused: typeof countRefusal = (surface, error) => {
-    countRefusal(surface, error);
-    parts.refusals.count(error);
+  const isOurs = (reason: string) => sentenceOfRefusal(reason) !== undefined;
+  const onRefused = (surface: string, error: unknown): void => {
+    const name = refusalName(error, isOurs);
+    countRefusal(surface, name);
+    parts.refusals.count(name);
   };
   const surface = surfacesOf(parts, onRefused);
   const pages = pagesOf(parts);
@@ -157,7 +160,7 @@ interface SurfaceRules {
 /** Makes the priced surfaces, each with a gate that knows what is sold there. */
 function surfacesOf(
   { config, catalogue, off, sources, log }: SurfacesParts,
-  onRefused: ReturnType<typeof countRefusals>,
+  onRefused: (surface: string, error: unknown) => void,
 ) {
   // What the configuration cannot answer is like what is off: only payments from before are answered.
   const known = catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));

@@ -31,7 +31,7 @@ import { createPayments } from './payments.ts';
 import { RAILS, type RailList, railNames, warnOfLosses } from './rails.ts';
 import { createReadiness, createSurfaces } from './routes.ts';
 import { createOutgoing, openSources } from './sources.ts';
-import { mppProtocol, offersUnder, openChallenges, sentenceOfRefusal } from './surfaces.ts';
+import { mppProtocol, offersUnder, openChallenges } from './surfaces.ts';
 
 /**
  * Makes every part of the service, and starts what runs by itself: the catalogue, the ground, the shop, then what
@@ -63,8 +63,7 @@ export async function createDeps(
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
   const offerOf = offersUnder(config, { railList, probes: payments.probes });
   const { feeSteps } = collecting;
-  const isOurs = (reason: string) => sentenceOfRefusal(reason) !== undefined;
-  const refusals = createRefusalCounts(stores.refusals, isOurs, clock, log);
+  const refusals = createRefusalCounts(stores.refusals, clock, log);
   const offered = { refusals, catalogue, listed, off, offerOf, railFor: payments.railFor, feeSteps };
   const surfaces = createSurfaces({ ...ground, ...shop, ...offered, sources: freeSources, listings, readiness });
   await chain.watch(stores.providers);

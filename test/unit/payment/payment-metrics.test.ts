@@ -10,7 +10,7 @@ import type { Sold } from '../../../src/payment/call.ts';
 import { chargedSale } from '../../../src/payment/channels/voucher-sale.ts';
 import { createLedger, type Ledger } from '../../../src/payment/ledger.ts';
 import { countRefusals, createPaymentMetrics, publishMaintenance } from '../../../src/payment/metrics.ts';
-import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { PaymentRefused, refusalName } from '../../../src/payment/refusal.ts';
 import type { VoucherSale } from '../../../src/store/ports/channels.ts';
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';
 import type { LedgerStore, Payment } from '../../../src/store/ports/payments.ts';
@@ -289,8 +289,13 @@ test('a paid answer is counted by rail and route, with the time that its buyer h
   expect(await sample('payment_answer_duration_seconds_sum', { rail: 'a' })).toBe(1.5);
 });
 
-test('refusals are counted by reason, code or fault, and no third party’s words make series without end', async () => {
-  const onRefused = countRefusals(registry);
+test('refusals are counted by reason, code or fault, and no third party’s words make a series', async () => {
+  const count = countRefusals(registry);
+  const onRefused = (surface: string, error: unknown) =>
+    count(
+      surface,
+      refusalName(error, (reason) => reason === 'expired'),
+    );
   const reasons = (reason: string) => sample('payment_refusals_total', { surface: 'paid', reason });
   onRefused('paid', new PaymentRefused('expired'));
   onRefused('paid', new PaymentRefused('expired'));
@@ -299,7 +304,7 @@ test('refusals are counted by reason, code or fault, and no third party’s word
   expect(await Promise.all(['expired', 'reply_store_full', 'internal'].map(reasons))).toEqual([2, 1, 1]);
   for (let word = 0; word < 300; word++) onRefused('paid', new PaymentRefused(`word ${word}`));
   onRefused('paid', new PaymentRefused('expired'));
-  expect(await Promise.all(['word 0', 'word 299', 'other', 'expired'].map(reasons))).toEqual([1, null, 103, 3]);
+  expect(await Promise.all(['word 0', 'word 299', 'other', 'expired'].map(reasons))).toEqual([null, null, 300, 3]);
 });
 
 test('whether the ledger takes writes is asked at each scrape', async () => {

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { Unavailable } from '../../../src/errors.ts';
 import { createRefusalCounts } from '../../../src/payment/history.ts';
-import { PaymentRefused } from '../../../src/payment/refusal.ts';
+import { PaymentRefused, refusalName } from '../../../src/payment/refusal.ts';
 import { storesOver } from '../../../src/store/open.ts';
 import type { RefusalStore } from '../../../src/store/ports/stores.ts';
 import { openMemoryLedger } from '../../support/ledger/fresh-ledger.ts';
@@ -28,11 +28,10 @@ function open(startMs = NOON + 1000, given = storesOver(openMemory(openMemoryLed
   };
   const note = (_: unknown, line: string) => void lines.push(line);
   const log = { info: note, warn: note, error: note } as never;
-  const isOurs = (reason: string) => ['expired', 'used'].includes(reason) || reason.startsWith('ours ');
-  const counts = createRefusalCounts(store, isOurs, clock, log);
+  const counts = createRefusalCounts(store, clock, log);
   counts.start();
   const refuse = (reason: string, times = 1) => {
-    for (let time = 0; time < times; time++) counts.count(new PaymentRefused(reason));
+    for (let time = 0; time < times; time++) counts.count(reason);
   };
   return { clock, writes, lines, state, store: given, counts, refuse };
 }
@@ -41,8 +40,8 @@ test('refusals are shown at once, and are written at the turn of the hour and no
   const { clock, writes, counts, refuse } = open();
   refuse('used');
   refuse('expired', 2);
-  counts.count(new Unavailable('reply_store_full', 'x'));
-  counts.count(new Error('a bug'));
+  refuse('reply_store_full');
+  refuse('internal');
   const shown = [
     { code: 'expired', count: 2, recentCount: 2 },
     { code: 'internal', count: 1, recentCount: 1 },
@@ -76,14 +75,15 @@ test('an hour is written under its own start, and is added to what other instanc
   await other.counts.stop();
 });
 
-test('what a third party says is counted as other, and our own reasons are told apart up to a bound', async () => {
-  const { counts, refuse } = open();
-  refuse('payer 0x1234 is poor');
-  for (let at = 0; at < 205; at++) refuse(`ours ${at}`);
-  const rows = await counts.read();
-  expect(rows[0]).toEqual({ code: 'other', count: 6, recentCount: 6 });
-  expect(rows).toHaveLength(201);
-  await counts.stop();
+test('a failure is named by our reason, else its code; a third party’s words are other, and a bug is internal', () => {
+  const name = (error: unknown) => refusalName(error, (reason) => reason === 'expired');
+  const failures = [
+    new PaymentRefused('expired'),
+    new PaymentRefused('payer 0x1234 is poor'),
+    new Unavailable('reply_store_full', 'x'),
+    new Error('a bug'),
+  ];
+  expect(failures.map(name)).toEqual(['expired', 'other', 'reply_store_full', 'internal']);
 });
 
 test('a write that fails is made again at the next turn, and loses and doubles nothing', async () => {
