@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteHandlerMethod } from 'fastify';
-import { LRUCache } from 'lru-cache';
 import type { Clock } from '../lib/clock.ts';
+import { boundedMap } from '../lib/limits/count.ts';
 import { makeOnce } from '../lib/tasks.ts';
 
 // How an answer of 200 is kept, encoded and sent. A free endpoint's answers are cached, and concurrent requests share
@@ -70,8 +70,8 @@ interface Entry extends Answer {
 export function createAnswerCache(clock: Clock, ttlMs: number, maxEntries = MAX_ENTRIES, version?: () => number) {
   const maxAgeSeconds = Math.floor(version ? Math.min(ttlMs, VERSIONED_MAX_AGE_MS) / 1000 : ttlMs / 1000);
   const versionNow = version ?? (() => 0);
-  const byUrl = new LRUCache<string, Entry>({ max: maxEntries });
-  const byParams = new LRUCache<string, Entry>({ max: maxEntries });
+  const byUrl = boundedMap<string, Entry>(maxEntries);
+  const byParams = boundedMap<string, Entry>(maxEntries);
   const running = new Map<string, Promise<Entry>>();
 
   const fresh = (entry: Entry | undefined) =>

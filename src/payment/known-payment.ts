@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
 import { bytesToHex } from '../lib/hex.ts';
+import { boundedMap } from '../lib/limits/count.ts';
 import type { Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import type { Sale, SignedPayment } from './rail.ts';
@@ -144,7 +144,7 @@ export type Reuse = (sale: Sale, known: Payment) => Promise<'open' | 'paid'>;
  */
 export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
   const schedule = createLookupSchedule(clock);
-  const paid = new LRUCache<string, true>({ max: MAX_PAID });
+  const paid = boundedMap<string, true>(MAX_PAID);
 
   return async (sale, known) => {
     const id = bytesToHex(sale.payment.authorizationHash);

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
+import { boundedMap } from '../lib/limits/count.ts';
 import type { Claim, LightningStore, NewClaim, ProofKey } from '../store/ports/lightning.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
 import type { Call, Sold } from './call.ts';
@@ -172,7 +172,7 @@ function createContested(registry: Registry, claims: LightningStore) {
     registers: [registry],
   });
   for (const payee of ['ours', 'others'] as const) counter.inc({ payee }, 0);
-  const counted = new LRUCache<string, true>({ max: MAX_CONTESTED });
+  const counted = boundedMap<string, true>(MAX_CONTESTED);
   return {
     before: (key: ProofKey): Promise<Claim | null> => claims.findClaim(key).catch(() => null),
     note({ payTo, paymentHash, grant }: NewClaim, other: Claim | null): void {

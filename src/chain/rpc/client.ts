@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import type { Log } from '../../lib/log.ts';
 import { type Ask, chainBusy, createAsk, createRankQueue, RECHECK_MS } from './failover.ts';
 import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
@@ -186,7 +186,7 @@ export function createChainCache<T>(keepBlocks: number, maxEntries: number): (ch
 }
 
 function newCache<T>(keepBlocks: number, maxEntries: number): ChainCache<T> {
-  const entries = new LRUCache<string, { block: number; value: T }>({ max: maxEntries });
+  const entries = boundedMap<string, { block: number; value: T }>(maxEntries);
   return {
     get(key, block) {
       const entry = entries.peek(key);

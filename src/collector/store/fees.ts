@@ -1,5 +1,5 @@
-import { LRUCache } from 'lru-cache';
 import { type Coverage, missingFrom, type Span } from '../../lib/coverage.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { histogramOf } from './costs.ts';
@@ -259,9 +259,7 @@ interface HourFrame {
 /** Keeps an hour's value until its rows change, which a past hour's do only while filled: a day has 172,800 rows. */
 function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
   const facts = createChainFacts(db);
-  const kept = new LRUCache<number, { readonly frame: HourFrame; readonly stored: string; readonly value: T }>({
-    max: MAX_HOURS,
-  });
+  const kept = boundedMap<number, { readonly frame: HourFrame; readonly stored: string; readonly value: T }>(MAX_HOURS);
   const before = db.prepare('SELECT number FROM blocks WHERE at < ? ORDER BY at DESC, number DESC LIMIT 1').pluck();
   const after = db.prepare('SELECT number FROM blocks WHERE at >= ? ORDER BY at, number LIMIT 1').pluck();
   const newest = db.prepare('SELECT max(number) FROM blocks').pluck();

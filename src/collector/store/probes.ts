@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import { boundedMap } from '../../lib/limits/count.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
 // Probes of RPC endpoints: written by the round, read one by one, and counted. Times are Unix milliseconds.
@@ -92,7 +92,7 @@ export function createProbeTallies(db: Sqlite): ProbeTallies {
        FROM probes WHERE endpoint = ? AND at_ms BETWEEN ? AND ?`,
   );
   const errorAt = db.prepare('SELECT error FROM probes WHERE endpoint = ? AND at_ms = ?').pluck();
-  const kept = new LRUCache<string, TallyRow>({ max: MAX_KEPT });
+  const kept = boundedMap<string, TallyRow>(MAX_KEPT);
 
   function ofHour(endpoint: string, from: number): TallyRow {
     const key = `${from} ${endpoint}`;

@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { headerCall, readHeader } from '../../chain/block.ts';
@@ -19,6 +18,7 @@ import {
 } from '../../chain/transaction.ts';
 import type { CollectedPool } from '../../collector/store/trades.ts';
 import { NotFound } from '../../errors.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import { formatCost, formatGwei, formatUnits, formatUsdc, NATIVE_DECIMALS } from '../../lib/units.ts';
 import { floorOf, notBelow } from '../fees/fields.ts';
 import { EXAMPLE_READ_AT, field, hashParam, readAt, readAtFields, showPerGas } from '../fields.ts';
@@ -454,7 +454,7 @@ type FirstSeen = (key: string, nowMs: number) => number;
 
 /** Forgets the oldest keys first, so that no caller can fill the memory. */
 export function createFirstSeen(maxKeys: number): FirstSeen {
-  const times = new LRUCache<string, number>({ max: maxKeys });
+  const times = boundedMap<string, number>(maxKeys);
   return (key, nowMs) => {
     const known = times.peek(key);
     if (known === undefined) times.set(key, nowMs);

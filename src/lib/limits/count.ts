@@ -76,6 +76,13 @@ export function isLoopback(address: string | undefined): boolean {
   return address !== undefined && ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 }
 
+/**
+ * A map of the newest keys, at most so many: what clients and sources can fill is bounded. Read it with `peek`: `get`
+ * would make a key new. It takes memory as it fills; with the library's own `max`, 10,000 places cost a start 1.4 ms.
+ */
+export const boundedMap = <K extends {}, V extends {}>(most: number): LRUCache<K, V> =>
+  new LRUCache({ maxSize: most, sizeCalculation: () => 1 });
+
 // --- Windows of a minute
 
 export const WINDOW_MS = 60_000;
@@ -117,7 +124,7 @@ export type OpenWindows = (name: string) => SharedWindows;
 /** Windows in one bounded map in memory, lost at a restart. `windowMs`: for limits over another time than a minute. */
 export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): ReadableWindows {
   // Insertion order is the order in which windows began.
-  const windows = new LRUCache<string, Window>({ max: maxClients });
+  const windows = boundedMap<string, Window>(maxClients);
 
   function currentWindow(client: string, now: number): Window {
     const known = windows.peek(client);

@@ -1,7 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import { keccak256, recoverAddress } from '../../lib/secp256k1.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { Accepted, Credential } from '../protocol.ts';
@@ -41,7 +41,7 @@ const MOST_IDS = 20_000;
 /** The digests on one chain, 32 bytes each. */
 export function createScheme(chainId: number) {
   const separator = domainSeparator(DOMAIN.name, DOMAIN.version, chainId, SETTLEMENT_BYTES);
-  const ids = new LRUCache<string, Uint8Array>({ max: MOST_IDS });
+  const ids = boundedMap<string, Uint8Array>(MOST_IDS);
 
   return {
     /** The typed digest of the config, not its bare hash: so it is bound to the chain and the contract. */

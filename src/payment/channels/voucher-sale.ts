@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { SettleResponse } from '@x402/core/types';
-import { LRUCache } from 'lru-cache';
 import { Unavailable } from '../../errors.ts';
 import { bytesToHex } from '../../lib/hex.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import { keccak256 } from '../../lib/secp256k1.ts';
 import type { Channel, ChannelStore, VoucherSale } from '../../store/ports/channels.ts';
 import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
@@ -343,7 +343,7 @@ const MOST_CORRECTED = 10_000;
 /** What stale vouchers are answered with. */
 export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>) {
   // The stale voucher that each client was last corrected for in a channel, and the requests that had arrived by then.
-  const correctedFor = new LRUCache<string, { max: bigint; arrivals: number }>({ max: MOST_CORRECTED });
+  const correctedFor = boundedMap<string, { max: bigint; arrivals: number }>(MOST_CORRECTED);
   let arrivals = 0;
 
   return {

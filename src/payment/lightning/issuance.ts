@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { TooMany } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import {
+  boundedMap,
   CLIENTS_PER_SITE,
   createMinuteWindows,
   keysOf,
@@ -173,7 +173,7 @@ export interface Newcomers {
 export function createNewcomers(clock: Clock, maxClients = MAX_CLIENTS): Newcomers {
   const offers = createMinuteWindows(clock, maxClients, OFFERED_MS);
   // How often each client and site has asked, less what is forgotten by now; the longest silent first.
-  const asked = new LRUCache<string, { readonly level: number; readonly atMs: number }>({ max: maxClients });
+  const asked = boundedMap<string, { readonly level: number; readonly atMs: number }>(maxClients);
 
   function isRare(key: string, times: number): boolean {
     const now = clock.nowMs();
@@ -215,7 +215,7 @@ export interface RecentBuyers {
 
 export function createRecentBuyers(clock: Clock, maxBuyers = MAX_BUYERS): RecentBuyers {
   // Insertion order is the order of the last payments.
-  const paidAtMs = new LRUCache<string, number>({ max: maxBuyers });
+  const paidAtMs = boundedMap<string, number>(maxBuyers);
   return {
     add(client) {
       paidAtMs.set(client, clock.nowMs());

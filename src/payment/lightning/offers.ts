@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import { type ClientTurns, TurnRefused } from '../../lib/limits/shares.ts';
 import { MSAT_PER_SAT, parseDecimal } from '../../lib/units.ts';
 import type { LightningStore } from '../../store/ports/lightning.ts';
@@ -159,7 +159,7 @@ export function createRecentQuotes(
   network: string,
   clock: Clock,
 ): RecentQuotes {
-  const quotes = new LRUCache<string, { quote: Quote; until: number }>({ max: MOST });
+  const quotes = boundedMap<string, { quote: Quote; until: number }>(MOST);
   return {
     find: async (call) => {
       const kept = call.target.kind === 'http' ? quotes.peek(keyOf(call)) : undefined;

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/lightning.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
@@ -121,7 +121,7 @@ interface FailedRuns {
 
 /** Limits the runs that one payment can cause, in this process's memory: a restart forgets them. */
 export function createFailedRuns(clock: Clock, maxClaims = MAX_CLAIMS): FailedRuns {
-  const waits = new LRUCache<string, { waitMs: number; untilMs: number }>({ max: maxClaims });
+  const waits = boundedMap<string, { waitMs: number; untilMs: number }>(maxClaims);
   return {
     check(key) {
       const leftMs = (waits.peek(nameOf(key))?.untilMs ?? 0) - clock.nowMs();

@@ -1,4 +1,4 @@
-import { LRUCache } from 'lru-cache';
+import type { LRUCache } from 'lru-cache';
 import { readAtBlock } from '../../chain/named-block.ts';
 import { type ChainClient, ranked } from '../../chain/rpc/client.ts';
 import { chainBusy, isChainBusy } from '../../chain/rpc/failover.ts';
@@ -6,6 +6,7 @@ import { data, quantity, type RpcCall, RpcError, type RpcOutcome, readOutcome } 
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, DAY_MS, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import type { PayerReading } from '../rail.ts';
 import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
@@ -168,7 +169,7 @@ const MAX_PAYERS = 10_000;
 
 /** Remembers balances. A payer whose balance is too low is not read again for some seconds. */
 export function createEmptyPayers(clock: Clock) {
-  const seen = new LRUCache<string, { readonly balance: bigint; readonly untilMs: number }>({ max: MAX_PAYERS });
+  const seen = boundedMap<string, { readonly balance: bigint; readonly untilMs: number }>(MAX_PAYERS);
 
   return {
     /** Seconds until another read, because the balance was just below `amount` (USDC base units). 0: read now. */
@@ -189,7 +190,7 @@ const MAX_BANS = 10_000;
 /** Ends of bans by payer, in Unix milliseconds. The newest ban is last. */
 export type Bans = LRUCache<string, number>;
 
-export const createBans = (): Bans => new LRUCache({ max: MAX_BANS });
+export const createBans = (): Bans => boundedMap(MAX_BANS);
 
 export function ban(bans: Bans, payer: string, nowMs: number): void {
   bans.set(payer, nowMs + DAY_MS);

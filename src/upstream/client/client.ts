@@ -1,9 +1,9 @@
-import { LRUCache } from 'lru-cache';
 import { Gauge, type Registry } from 'prom-client';
 import { Agent } from 'undici';
 import type { z } from 'zod';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import { createOutcomes, type Outcome, type Outcomes } from '../../lib/outcomes.ts';
 import { createSingleFlight } from '../../lib/tasks.ts';
 import type { DialOptions } from '../guard/dial.ts';
@@ -282,7 +282,7 @@ const MAX_ORIGINS = 1000;
 
 /** Leaves an origin alone after ten failures in a row, or for its Retry-After. Then one probe at a time passes. */
 function createBreaker(clock: Clock) {
-  const states = new LRUCache<string, { failures: number; restUntilMs: number }>({ max: MAX_ORIGINS });
+  const states = boundedMap<string, { failures: number; restUntilMs: number }>(MAX_ORIGINS);
 
   function stateOf(origin: string) {
     const state = states.peek(origin) ?? { failures: 0, restUntilMs: 0 };

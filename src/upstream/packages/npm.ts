@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { NotFound, UpstreamFailed } from '../../errors.ts';
 import { secondsOf } from '../../lib/clock.ts';
+import { boundedMap } from '../../lib/limits/count.ts';
 import type { Dated, Retrieved, Upstream } from '../client/client.ts';
 import { AnswerTooLarge } from './npm-registry.ts';
 import { npmLicence, type ProjectUrl, projectUrls, repositoryPage } from './project.ts';
@@ -67,7 +67,7 @@ export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm 
   }
 
   // Packuments only grow, so one that was too large is not asked for again.
-  const tooLarge = new LRUCache<string, true>({ max: MAX_REMEMBERED });
+  const tooLarge = boundedMap<string, true>(MAX_REMEMBERED);
 
   return {
     async latest(name, signal) {
