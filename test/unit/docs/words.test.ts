@@ -10,7 +10,6 @@ const MOST_WORDS: Readonly<Record<string, number>> = {
   'SECURITY.md': 700,
   'docs/architecture.md': 900,
   'docs/clients.md': 1000,
-  'docs/data.md': 800,
   'docs/disks.md': 450,
   'docs/limits.md': 500,
   'docs/benchmarks.md': 2000,
