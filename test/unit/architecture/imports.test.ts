@@ -32,7 +32,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   'server.ts': ['app.ts', 'wiring/', 'http/', 'lib/', 'errors.ts', 'config'],
   'app.ts': ['wiring/', ...EVERYTHING_BELOW],
   'wiring/': EVERYTHING_BELOW,
-  // Here and below, more than the table: the shape of the configuration, which is only data.
+  // Here and below: the shape of the configuration, which is only data.
   'routes/': [
     'pages/',
     'catalogue/',
