@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type Postgres, startPostgres } from '../lib/ledger/postgres.ts';
-import { median, type Subject, startBuilt } from './lib.ts';
+import { median, type Subject, startBuilt, Usage } from './lib.ts';
 
 /** A tree whose service is measured. */
 export interface Checkout {
@@ -25,7 +25,7 @@ export interface Comparison {
 export async function readComparison(bench: string, words: readonly string[]): Promise<Comparison> {
   const usage = `usage: ${bench} [--before FOLDER] [--ledger sqlite|postgres]`;
   const { before, ledger = 'sqlite' } = parsed(words, usage);
-  if (ledger !== 'sqlite' && ledger !== 'postgres') throw new Error(usage);
+  if (ledger !== 'sqlite' && ledger !== 'postgres') throw new Usage(usage);
   const after: Checkout = { name: 'after', folder: process.cwd() };
   return {
     checkouts: before === undefined ? [after] : [{ name: 'before', folder: resolve(before) }, after],
@@ -37,7 +37,7 @@ function parsed(words: readonly string[], usage: string) {
   try {
     return parseArgs({ args: [...words], options: { before: { type: 'string' }, ledger: { type: 'string' } } }).values;
   } catch {
-    throw new Error(usage);
+    throw new Usage(usage);
   }
 }
 
@@ -58,7 +58,8 @@ export async function startCheckout(
   return startBuilt(folder, port, path, env);
 }
 
-/** The median of the rounds' ratios, after to before. Both have one figure a round. */
+/** The median of the rounds' ratios, after to before; `none` where nothing was spent. Both have one figure a round. */
 export function ratio(before: readonly number[], after: readonly number[]): string {
-  return median(after.map((one, at) => one / (before[at] ?? Number.NaN))).toFixed(3);
+  const middle = median(after.map((one, at) => one / (before[at] ?? Number.NaN)));
+  return Number.isNaN(middle) ? 'none' : middle.toFixed(3);
 }

@@ -10,6 +10,9 @@ import { childrenOf } from '../lib/child-processes.ts';
 /** Ticks of /proc a second: Linux's USER_HZ. */
 const TICKS_PER_SECOND = 100;
 
+/** Options that a benchmark does not take. The message says which it takes. */
+export class Usage extends Error {}
+
 /** A server under measurement, in its own process. */
 export interface Subject {
   readonly origin: string;

@@ -1,6 +1,6 @@
 import { createAccount, startEmbeddedNetwork } from '../../dev/network.ts';
 import { embeddedEnvironment } from '../../dev/serve.ts';
-import { median, startService, startSubject } from './lib.ts';
+import { median, startService, startSubject, Usage } from './lib.ts';
 import { benchPaidBefore } from './paid-before.ts';
 import { type Measure, measurePaid, SECONDS, type Seller } from './paid-load.ts';
 import { readChallenge } from './payments.ts';
@@ -21,7 +21,7 @@ const BUYERS: readonly (readonly [buyers: number, rounds: number])[] = [
 export async function benchPaid([option, before, ...others]: readonly string[] = []): Promise<void> {
   if (option !== undefined) {
     if (option !== '--before' || before === undefined || others.length > 0)
-      throw new Error('usage: paid [--before FOLDER]');
+      throw new Usage('usage: paid [--before FOLDER]');
     return benchPaidBefore(before);
   }
   const network = await startEmbeddedNetwork();

@@ -4,6 +4,7 @@ import { benchCollector } from './collector.ts';
 import { benchExtract } from './extract.ts';
 import { benchFlood } from './flood.ts';
 import { benchLedger } from './ledger.ts';
+import { Usage } from './lib.ts';
 import { benchLightning } from './lightning.ts';
 import { benchPaid } from './paid.ts';
 import { benchProof } from './proof.ts';
@@ -41,4 +42,10 @@ if (options.length > 0 && !OPTIONED.includes(names.join())) {
   console.error(`only ${OPTIONED.join(', ')} take options, and alone: ${options.join(' ')}`);
   process.exit(2);
 }
-for (const name of names.length > 0 ? names : Object.keys(benches)) await benches[name]?.(options);
+try {
+  for (const name of names.length > 0 ? names : Object.keys(benches)) await benches[name]?.(options);
+} catch (error) {
+  if (!(error instanceof Usage)) throw error;
+  console.error(error.message);
+  process.exit(2);
+}

@@ -5,7 +5,7 @@ import autocannon from 'autocannon';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
 import { embeddedEnvironment } from '../../dev/serve.ts';
 import { inTurns, startCheckout } from './checkouts.ts';
-import { cpuMsOf, median, type Subject, startService, startSubject } from './lib.ts';
+import { cpuMsOf, median, type Subject, startService, startSubject, Usage } from './lib.ts';
 
 const ROUNDS = 5;
 const SECONDS = 4;
@@ -27,7 +27,7 @@ async function twinOf(path: string, url: string) {
 export async function benchUnpaid([option, before, ...others]: readonly string[] = []): Promise<void> {
   if (option !== undefined) {
     if (option !== '--before' || before === undefined || others.length > 0)
-      throw new Error('usage: unpaid [--before FOLDER]');
+      throw new Usage('usage: unpaid [--before FOLDER]');
     return benchUnpaidBefore(before);
   }
   const network = await startEmbeddedNetwork();
