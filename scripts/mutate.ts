@@ -18,7 +18,7 @@ interface Group {
 const STORE = 'vitest.mutate-store.config.ts';
 /** A file is in the first group that names it. */
 const GROUPS: readonly Group[] = [
-  { files: ['src/payment/**/*.ts', 'src/facilitator/**/*.ts'], config: 'vitest.mutate.config.ts' },
+  { files: ['src/{payment,facilitator,lib/limits}/**/*.ts'], config: 'vitest.mutate.config.ts' },
   {
     files: [
       'src/store/db/{connections,postgres,postgres-text,write-queue}.ts',

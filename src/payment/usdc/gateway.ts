@@ -4,6 +4,7 @@ import type { Config } from '../../config.ts';
 import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
+import { createSharedReads, PAYER_READ_TIMES } from '../../lib/limits/queue.ts';
 import type { Log } from '../../lib/log.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { GatewayTransferStore } from '../../store/ports/stores.ts';
@@ -31,7 +32,6 @@ import {
   createGatewayClient,
   createGatewayEvidence,
 } from './gateway-client.ts';
-import { createSharedReads, PAYER_READ_TIMES } from './shared-reads.ts';
 import { domainSeparator, GATEWAY_DOMAIN } from './token.ts';
 
 // The rail `usdc-gateway`: an authorization of the Gateway Wallet, settled by the Gateway in batches. The Gateway alone

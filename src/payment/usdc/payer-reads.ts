@@ -7,8 +7,8 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, DAY_MS, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
+import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from '../../lib/limits/queue.ts';
 import type { PayerReading } from '../rail.ts';
-import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from './shared-reads.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 
 // Reads of payers: many share one request at one block, and unverified ones wait in a queue. What is remembered: who

@@ -1,5 +1,5 @@
-import type { Clock } from '../../lib/clock.ts';
-import { createFairStock, type FairStock, takeFairly } from '../../lib/limits/shares.ts';
+import type { Clock } from '../clock.ts';
+import { createFairStock, type FairStock, takeFairly } from './shares.ts';
 
 // Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
 // 1. A question waits `batchWindowMs`; while requests run, `pauseMs` beyond the last answer, at most `longestWaitMs`.

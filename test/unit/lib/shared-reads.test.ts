@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { createSharedReads } from '../../../../src/payment/usdc/shared-reads.ts';
-import { createManualClock } from '../../../support/manual-clock.ts';
-import { seed, seededRandom } from '../../../support/random.ts';
+import { createSharedReads } from '../../../src/lib/limits/queue.ts';
+import { createManualClock } from '../../support/manual-clock.ts';
+import { seed, seededRandom } from '../../support/random.ts';
 
 const STAYS = new AbortController().signal;
 
