@@ -217,7 +217,7 @@ export async function sellDeposit(
     if (error instanceof AnswerGone) throw error.withReceipt(channelReceipt);
     if (error instanceof PaymentRefused) throw error.renamed(depositReason(error.reason));
     if (error instanceof AppError && error.code === OPEN_PAYMENTS)
-      throw await chargedUnknown(() => busyOrStale(store, charge()));
+      throw (await chargedUnknown(() => busyOrStale(store, charge()))) ?? error;
     throw error;
   }
 }
@@ -232,12 +232,14 @@ function checkCovered(channel: Channel, covered: Covered): void {
   if (fault) throw fault.refusal;
 }
 
-/** Another deposit is open, or the voucher has bought another call: then the client's state is old. */
-async function busyOrStale(store: ChannelStore, { channelId, max }: ChannelCharge): Promise<PaymentRefused> {
-  const isOpen = (await store.findOpen(channelId)) !== null;
-  const known = isOpen ? null : await store.get(channelId);
-  const isUsed = known !== null && (await store.findSale(channelId, max)) !== null;
-  return isUsed ? new StaleVoucher(known) : new PaymentRefused(reason('channel_busy'));
+/**
+ * Why the ledger did not reserve a deposit: another use of its channel is open, or the voucher has bought another call,
+ * so that the client's state is old. Null where its payer has too many payments open.
+ */
+async function busyOrStale(store: ChannelStore, { channelId, max }: ChannelCharge): Promise<PaymentRefused | null> {
+  if (await store.findOpen(channelId)) return new PaymentRefused(reason('channel_busy'));
+  const known = await store.get(channelId);
+  return known && (await store.findSale(channelId, max)) ? new StaleVoucher(known) : null;
 }
 
 /** The deposit has been used for another request. */

@@ -72,17 +72,19 @@ interface Options {
   /** Another ledger and chain than new ones in memory. The test closes them. */
   readonly over?: { readonly bed: Bed; readonly chain: ChainClient };
   readonly storeBytes?: number;
+  /** Open payments of one payer; 0 by default: no bound. */
+  readonly maxOpen?: number;
   /** The relayer's key, where one is configured. */
   readonly wallet?: Wallet;
 }
 
-export async function openChannelSale({ over, storeBytes = 1_000_000, wallet }: Options = {}) {
+export async function openChannelSale({ over, storeBytes = 1_000_000, maxOpen = 0, wallet }: Options = {}) {
   const bed = over?.bed ?? (await openChannelLedger(memory));
   if (!over) onTestFinished(() => bed.close());
   const channel = await bed.open(10_000n);
   const script = createScript();
   const chain = over?.chain ?? chainOf(bed);
-  const world = { bed, script, chain, storeBytes, wallet: wallet ?? null, runs: { count: 0 } };
+  const world = { bed, script, chain, storeBytes, maxOpen, wallet: wallet ?? null, runs: { count: 0 } };
   const first = await openSeller(world);
   const clockSeconds = () => Math.floor(bed.clock.nowMs() / 1000);
 
@@ -147,16 +149,17 @@ interface World {
   readonly script: Script;
   readonly chain: ChainClient;
   readonly storeBytes: number;
+  readonly maxOpen: number;
   readonly wallet: Wallet | null;
   readonly runs: { count: number };
 }
 
 /** One process that sells. `on` and `count` are for the steps of its ledger. */
 async function openSeller(world: World, settles = true) {
-  const { bed, script, chain, storeBytes, wallet, runs } = world;
+  const { bed, script, chain, storeBytes, maxOpen, wallet, runs } = world;
   const { clock, log } = bed;
   const { stores, on, count } = stepsOf(bed.stores);
-  const limits = { storeBytes, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
+  const limits = { storeBytes, keepSeconds: 900, maxDeliveries: 5, maxOpen };
   const ledger = createLedger({ store: stores.payments, clock, bootId: 'boot', ...limits });
   const { failures, failed } = watchedFailures(clock);
   const settle = settlementOf(script, bed, ledger);

@@ -4,6 +4,7 @@ import { BUYER, START_MS } from '../../../support/channels/channel-ledger.ts';
 import { AWAY, type MessageOptions, openChannelSale, PRICE } from '../../../support/channels/channel-sale.ts';
 import { createPause } from '../../../support/channels/ledger-steps.ts';
 import { depositSale, operation } from '../../../support/ledger/channel-rows.ts';
+import { reservation } from '../../../support/ledger/ledger-rows.ts';
 
 const NOW = START_MS / 1000;
 const LONG = 'x'.repeat(41);
@@ -189,10 +190,19 @@ describe('a deposit that cannot be reserved', () => {
     expect(failed).toEqual([]);
   });
 
-  test('is busy where the ledger does not say why, and in doubt where it does not answer', async () => {
+  test('is one too many where its payer has others open, and may come again once one has ended', async () => {
+    const { ask, deposit, bed, channel, runs, failed } = await openChannelSale({ maxOpen: 1 });
+    const { payments } = bed.stores;
+    await payments.reserve(reservation('other', 'other', { payer: Buffer.from(channel.config.payer) }), 0, null);
+    expect(await ask({}, deposit(PRICE))).toBe('429 payer_open_payments, charged: false');
+    expect([runs(), failed]).toEqual([0, []]);
+    await payments.release('other', ['reserved']);
+    expect(await ask({}, deposit(PRICE))).toBe('answer 1');
+  });
+
+  test('is in doubt where the ledger does not answer', async () => {
     const { ask, deposit, on } = await openChannelSale();
     on('reserve', async () => false);
-    expect(await ask({}, deposit(PRICE))).toBe('402 channel_busy');
     on('find the sale', AWAY);
     expect(await ask({}, deposit(PRICE))).toBe('503 ledger_unavailable, charged: unknown');
     on('reserve', AWAY);
