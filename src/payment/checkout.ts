@@ -23,7 +23,7 @@ export interface Checkout<C, D> {
   sell(call: C, credential: Credential): Promise<Sold>;
   /** As `demand`, after a refusal. Throws when no offer can be made and `needsOffer`. */
   demandAgain(call: C, refusal: PaymentRefused, needsOffer: boolean): D | Promise<D>;
-  /** The receipt of a refusal: x402 repeats in it why a settlement was refused. Null where none is due. */
+  /** The receipt of a refusal: why a settlement was refused, or a sale that the buyer missed. Null: none is due. */
   refusalReceipt(refusal: PaymentRefused): Receipt | null;
 }
 

@@ -29,8 +29,9 @@ interface RefusalOptions {
 }
 
 /**
- * 402: no money moved for this request. `reason`: x402's error code where it has one. `settlement`: one that was
- * refused, for PAYMENT-RESPONSE. `correction`: the buyer's state is old. `detail`: a sentence, where more is known.
+ * 402: no money moved for this request. `reason`: x402's error code where it has one. `settlement`, for
+ * PAYMENT-RESPONSE: one that was refused, or an earlier sale that the buyer missed. `correction`: the buyer's state is
+ * old. `detail`: a sentence, where more is known.
  */
 export class PaymentRefused extends Error {
   readonly reason: string;

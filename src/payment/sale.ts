@@ -175,7 +175,7 @@ async function sellUnused(context: SaleContext, sale: Sale): Promise<Sold> {
   checkCapacity(context, sale);
   // `checkable` stands around 4 to 6: a source that does not answer counts against no buyer.
   const payer = await checkable(() => checkPayer(context, sale));
-  if (!payer) return lostReservation(context, sale);
+  if (!payer) return overtaken(context, sale);
   return serveAndSettle(context, sale, () => checkable(() => sale.scheme.verify(sale, payer)));
 }
 
@@ -202,7 +202,7 @@ function checkRoom(ledger: Ledger): void {
 }
 
 /**
- * 4, in the ledger: earlier payments. 5. The signature. 6. The payer. Writes nothing. Throws TooMany, 503
+ * 4, in the ledger: earlier payments. 5. The signature. 6. The payer. Reserves nothing. Throws TooMany, 503
  * `ledger_unavailable`, and the scheme's. Failures count for the client, once signed also for the payer. Null: another
  * presentation was faster.
  */
@@ -239,7 +239,7 @@ async function checkEarlier({ failures, unknown, ledger, soon }: SaleContext, sa
 export const OPEN_PAYMENTS = 'payer_open_payments';
 
 // Another request was first, or the payer has too many open. A reverted one may be public: `charged: "unknown"`.
-async function lostReservation(context: SaleContext, sale: Sale): Promise<Sold> {
+async function overtaken(context: SaleContext, sale: Sale): Promise<Sold> {
   const holder = await holderOf(context, sale);
   const known = await find(context, sale.key);
   refuseOtherHolder(holder, sale, known);
@@ -259,7 +259,7 @@ async function serveAndSettle(context: SaleContext, sale: Sale, verify: () => Pr
   try {
     // 7. When the insert fails, the row may exist, or another presentation may have it and be charged.
     const reserved = await chargedUnknown(() => ledger.reserve(rowOf(sale), sale.reverted !== null, onId));
-    if (!reserved) return await lostReservation(context, sale);
+    if (!reserved) return await overtaken(context, sale);
     const verified = await serve(context, sale, verify);
     return await settleAndDeliver(context, sale, verified);
   } finally {

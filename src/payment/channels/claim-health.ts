@@ -13,14 +13,14 @@ import type { ClaimRow } from './calldata.ts';
 // and ends the offers, the channels that are claimed early on one provider's word, and the metrics. Before all of it:
 // whose key may sign claims.
 
-export interface ClaimLimits {
+export interface ClaimBounds {
   /** Unclaimed charges of one channel, in base units. A row costs about 24,000 gas: 0.0005 USDC at 20 gwei. */
   readonly threshold: bigint;
   /** The longest that a charge waits, in milliseconds. */
   readonly ageMs: number;
 }
 
-export function claimLimits({ claimFrom, claimAfterSeconds }: NonNullable<Config['rails']['channels']>): ClaimLimits {
+export function claimBounds({ claimFrom, claimAfterSeconds }: NonNullable<Config['rails']['channels']>): ClaimBounds {
   return { threshold: claimFrom, ageMs: claimAfterSeconds * 1000 };
 }
 
@@ -57,7 +57,7 @@ export function isEndangered({ charged, writtenOff, state }: Channel): boolean {
 }
 
 /** Whether a channel is claimed now: by threshold, by age, for a withdrawal, or after the contract has refused it. */
-export function isDue(channel: Channel, { threshold, ageMs }: ClaimLimits, nowMs: number): boolean {
+export function isDue(channel: Channel, { threshold, ageMs }: ClaimBounds, nowMs: number): boolean {
   if (unclaimedOf(channel) <= 0n || channel.unclaimedSince === null) return false;
   const isOld = nowMs - channel.unclaimedSince >= ageMs;
   const isRefused = channel.claimRefusedAt !== null;
@@ -91,18 +91,18 @@ const CALM_MS = 60_000;
 interface ClaimRiskOptions {
   readonly store: Pick<ChannelStore, 'totalsOverdue'>;
   readonly network: string;
-  readonly limits: ClaimLimits;
+  readonly bounds: ClaimBounds;
   readonly clock: Clock;
 }
 
 /** Charges from before this time, in Unix milliseconds, are overdue. */
-export function overdueBefore({ ageMs }: Pick<ClaimLimits, 'ageMs'>, nowMs: number): number {
+export function overdueBefore({ ageMs }: Pick<ClaimBounds, 'ageMs'>, nowMs: number): number {
   return nowMs - 2 * ageMs;
 }
 
 /** Bounds what was charged since claims began to fail, and what is overdue, by MOST_AT_RISK thresholds each. */
-export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOptions) {
-  const most = MOST_AT_RISK * limits.threshold;
+export function createClaimRisk({ store, network, bounds, clock }: ClaimRiskOptions) {
+  const most = MOST_AT_RISK * bounds.threshold;
   /** What waited when the failure began; null while claims work. */
   let before: bigint | null = null;
   let sums = { unclaimed: 0n, overdue: 0n, readAtMs: 0 };
@@ -114,7 +114,7 @@ export function createClaimRisk({ store, network, limits, clock }: ClaimRiskOpti
     const [soldBefore, readAtMs] = [sold, clock.nowMs()];
     const [unclaimed, overdue] = await Promise.all([
       store.totalsOverdue(network, Number.MAX_SAFE_INTEGER),
-      store.totalsOverdue(network, overdueBefore(limits, readAtMs)),
+      store.totalsOverdue(network, overdueBefore(bounds, readAtMs)),
     ]);
     sold -= soldBefore;
     sums = { unclaimed, overdue, readAtMs };
@@ -166,15 +166,15 @@ const FAILING = 'claims of payment channels fail';
 interface ClaimAlarmOptions {
   readonly store: Pick<ChannelStore, 'totalsOverdue'>;
   readonly network: string;
-  readonly limits: ClaimLimits;
+  readonly bounds: ClaimBounds;
   readonly clock: Clock;
   readonly log: Pick<Log, 'error'>;
 }
 
 /** Logs hourly while charges are overdue or MANY rounds failed. A refused channel fails none, so it stops no sales. */
-export function createClaimAlarm({ store, network, limits, clock, log }: ClaimAlarmOptions) {
-  const risk = createClaimRisk({ store, network, limits, clock });
-  const readOverdue = () => store.totalsOverdue(network, overdueBefore(limits, clock.nowMs()));
+export function createClaimAlarm({ store, network, bounds, clock, log }: ClaimAlarmOptions) {
+  const risk = createClaimRisk({ store, network, bounds, clock });
+  const readOverdue = () => store.totalsOverdue(network, overdueBefore(bounds, clock.nowMs()));
   let failures = 0;
   let hasFailed = false;
   let alertedMs = Number.NEGATIVE_INFINITY;

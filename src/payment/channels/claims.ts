@@ -20,7 +20,7 @@ import {
   settleCalldata,
 } from './calldata.ts';
 import type { ChannelReader } from './channel.ts';
-import { type ClaimLimits, isDue, rowOf, shortfallOf, type WithdrawalAlarms } from './claim-health.ts';
+import { type ClaimBounds, isDue, rowOf, shortfallOf, type WithdrawalAlarms } from './claim-health.ts';
 import { type Scheme, SETTLEMENT } from './scheme.ts';
 import { readByTwo, unclaimedPages } from './withdrawals.ts';
 
@@ -35,7 +35,7 @@ import { readByTwo, unclaimedPages } from './withdrawals.ts';
 const MOST_ROWS = 100;
 /** An agreed block this far behind an alarm's denies nothing: the payer's withdrawal may lie in between. */
 const FAR_BLOCKS = 20;
-/** Milliseconds until a row that was set aside is tried again. Its channel sells nothing until all is claimed. */
+/** Milliseconds until a row that was set aside is tried again. One that the contract refused sells nothing. */
 const ASIDE_MS = 60_000;
 
 const REFUSED =
@@ -49,7 +49,7 @@ interface ClaimsOptions
     Pick<ChannelStore, 'listUnclaimed' | 'note' | 'writeOff' | 'refuseClaim' | 'begin' | 'operation'>;
   readonly scheme: ClaimOperationsOptions['scheme'] & BatchOptions['scheme'];
   readonly network: string;
-  readonly limits: ClaimLimits;
+  readonly bounds: ClaimBounds;
   readonly reader: ClaimOperationsOptions['reader'] & Pick<ChannelReader, 'readEach'>;
   readonly alarms: WithdrawalAlarms;
   readonly log: Pick<Log, 'warn' | 'error'>;
@@ -64,7 +64,7 @@ export interface ClaimReport {
 
 /** Rounds of claims. A second call waits for the first. */
 export function createClaims(options: ClaimsOptions) {
-  const { limits, alarms, clock } = options;
+  const { bounds, alarms, clock } = options;
   const { operations, aside, early, claimSome } = createTransactions(options);
   let running: Promise<unknown> = Promise.resolve();
 
@@ -72,7 +72,7 @@ export function createClaims(options: ClaimsOptions) {
     await operations.resume(signal);
     await early.note();
     const isTaken = (channel: Channel): boolean =>
-      !aside.has(channel) && (takesAll || alarms.isDue(channel.id) || isDue(channel, limits, clock.nowMs()));
+      !aside.has(channel) && (takesAll || alarms.isDue(channel.id) || isDue(channel, bounds, clock.nowMs()));
     const channels = await listUnclaimed(options, isTaken);
     const total = { claimed: 0n, writtenOff: 0n, setAside: 0 };
     for (let start = 0; start < channels.length && !signal.aborted; start += MOST_ROWS) {
@@ -95,7 +95,7 @@ export function createClaims(options: ClaimsOptions) {
 }
 
 function createTransactions(options: ClaimsOptions) {
-  const { store, limits, network, alarms, clock, log } = options;
+  const { store, bounds, network, alarms, clock, log } = options;
   const operations = createClaimOperations(options);
   const aside = createAside(clock);
   const claimed = createClaimedBlocks();
@@ -124,7 +124,7 @@ function createTransactions(options: ClaimsOptions) {
     const known = new Set(fresh.map(({ id }) => bytesToHex(id)));
     const unread = channels.filter((channel) => isEarly(channel) && !known.has(bytesToHex(channel.id)));
     // Two agree now. A channel that is due by an alarm alone is left where they deny it.
-    const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, limits, clock.nowMs());
+    const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, bounds, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
     const isBehind = ({ id, state }: Channel) => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
     const ahead = [...denied].filter(isBehind);

@@ -39,7 +39,7 @@ import { type Covered, faultOf, StaleVoucher } from './voucher-sale.ts';
 
 // A deposit: a payment that moves its payer's money into a channel, and pays for the call that brings it. It is an
 // authorization for the collector, bound to the channel by its nonce. The channel, the payer and the day's limits are
-// checked before the reservation and after it; once mined, its voucher must fit the channel.
+// checked before the reservation and after it. Where others have sent it, its channel is read again afterwards.
 
 export type DepositPayload = Extract<ChannelPayload, { kind: 'deposit' }>;
 

@@ -20,7 +20,7 @@ import {
   createChannelBook,
   createSharedChannelReads,
 } from './channel.ts';
-import { checkAuthorizer, claimLimits, createClaimRisk } from './claim-health.ts';
+import { checkAuthorizer, claimBounds, createClaimRisk } from './claim-health.ts';
 import type { ClaimReport } from './claims.ts';
 import { createDepositScheme, DEPOSIT_SECONDS, type DepositNeeds, sellDeposit } from './deposit.ts';
 import { createRefund } from './refund.ts';
@@ -151,9 +151,9 @@ function openSale(needs: ChannelsNeeds, context: ChannelContext, onBegun: () => 
   const { sales, setup, store } = context;
   const { clock } = sales;
   const { channels, network, scheme } = setup;
-  const limits = claimLimits(channels);
-  const risk = createClaimRisk({ store, network, limits, clock });
-  const vouchers = { ...context, limits, risk, corrections: createCorrections(store) };
+  const bounds = claimBounds(channels);
+  const risk = createClaimRisk({ store, network, bounds, clock });
+  const vouchers = { ...context, bounds, risk, corrections: createCorrections(store) };
   const deposits = createDepositScheme(context, needs);
   const key = hexToBytes(channels.authorizerKey);
   const sign = (digest: Uint8Array) => signRecoverable(digest, key);
@@ -171,7 +171,7 @@ function openSale(needs: ChannelsNeeds, context: ChannelContext, onBegun: () => 
   };
 }
 
-/** It runs no endpoint. So it is read before the request's parameters. */
+/** It runs no endpoint, so the request's parameters are not read. */
 async function sellRefund(
   context: ChannelContext,
   refund: ReturnType<typeof createRefund>,
@@ -184,7 +184,7 @@ async function sellRefund(
   const signer = signerOf(payload);
   checkFailures(failures, signer, call.client);
   return counted(failures, signer, call, async (watched) =>
-    refund({ ...present(context, payload, watched, credential), identifier }),
+    refund({ ...checked(context, payload, watched, credential), identifier }),
   );
 }
 
@@ -194,12 +194,12 @@ async function sellByVoucher(context: VoucherContext, call: UsdcCall, credential
   const payload = readPayload(credential.payload);
   const { protocol } = credential;
   return counted(context.sales.failures, signerOf(payload), call, async (watched) =>
-    sellForVoucher(context, { ...present(context, payload, watched, credential), identifier, requestHash, protocol }),
+    sellForVoucher(context, { ...checked(context, payload, watched, credential), identifier, requestHash, protocol }),
   );
 }
 
 /** Throws PaymentRefused unless the message is for the requirement's terms and its signer made it. */
-function present(
+function checked(
   { sales, setup, requirement }: ChannelContext,
   payload: ChannelPayload,
   call: UsdcCall,

@@ -21,7 +21,7 @@ import type { Turns } from './turns.ts';
 import { StaleVoucher } from './voucher-sale.ts';
 
 // A refund: what a channel still holds goes back to its payer, on request, for up to 0.13M gas of ours. Any third party
-// can ask, as claims publish channels and vouchers; the payer can withdraw without us. Hence the limits.
+// can ask for one; the payer can withdraw without us. Hence the limits.
 // 1. While the relayer cannot send, nothing is read. Else a voucher that is not too old waits for its turn.
 // 2. The voucher is the channel's last one, the channel has bought something, and the day's limits allow it.
 // 3. At most the balance less the charges goes back. Unclaimed charges are claimed in the same transaction.
@@ -95,17 +95,17 @@ export function createRefund(options: RefundOptions) {
     const { channelId, payload, call } = refund;
     const shortage = status.cannotSend();
     if (shortage) throw new Unavailable('settlement_unavailable', `refunds cannot be sent now: ${shortage}`);
-    const charged = payload.voucher.maxClaimableAmount;
+    const ceiling = payload.voucher.maxClaimableAmount;
     const known = await store.get(channelId);
-    // Claims publish vouchers, so a third party may present an old one. It never takes a turn.
-    if (known && charged < known.charged) throw new StaleVoucher(known);
+    // A third party may present an old voucher. It never takes a turn.
+    if (known && ceiling < known.charged) throw new StaleVoucher(known);
     const begun = await turns.take(
       bytesToHex(channelId),
-      { chargedBefore: charged, request: 'refund', charged: known?.charged ?? null },
+      { chargedBefore: ceiling, request: 'refund', charged: known?.charged ?? null },
       call.signal,
       async () => {
         const id = await begin(refund);
-        return { value: id, charged, isCorrected: false };
+        return { value: id, charged: ceiling, isCorrected: false };
       },
     );
     if (begun === null) throw new PaymentRefused(reason('channel_busy'));

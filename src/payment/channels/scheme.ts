@@ -285,7 +285,7 @@ const SENTENCES: RefusalSentences = {
   channel_not_found: 'There is no money in this channel. Make a deposit with the next call.',
   channel_busy: 'Another request or deposit uses this channel now. Present the same payment again in a moment.',
   cumulative_amount_mismatch: `The voucher was signed over other charges than the channel’s. ${STALE}`,
-  cumulative_below_claimed: `The voucher is for less than is claimed from the channel. ${STALE}`,
+  cumulative_below_claimed: `The voucher is for no more than is claimed from the channel. ${STALE}`,
   cumulative_exceeds_balance: 'The channel holds too little for this call. Make another deposit with the next call.',
   deposit_below_min_deposit: 'The deposit is too small. Deposit at least extra.minDeposit of the entry.',
   deposit_simulation_failed: 'The payer’s account would not let the deposit move the money. Check the wallet.',

@@ -15,26 +15,28 @@ import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '..
 import { admit, type SaleContext } from '../sale.ts';
 import { word } from '../usdc/token.ts';
 import { type ChannelContext, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
-import { type ClaimLimits, type ClaimRisk, overdueBefore } from './claim-health.ts';
+import { type ClaimBounds, type ClaimRisk, overdueBefore } from './claim-health.ts';
 import { reason, SETTLEMENT_BYTES, signerOf } from './scheme.ts';
 import type { Turn } from './turns.ts';
 
 // The sale of a call for a voucher. The charge, the voucher and the answer are one write; the bytes leave after it.
 // 1. A voucher that has bought this very request gets that answer, or 410 when it is lost undelivered.
-// 2. Limits, what stops all sales, claims and the payment identifier are checked. The request waits for its turn.
+// 2. Limits, what stops all sales, a ceiling below what is claimed and the payment identifier are checked. The request
+//    waits for its turn.
 // 3. The channel is read again, unless it was just read. A voucher that does not fit is refused with the new charges.
+//    While claims cannot be sent, less is sold. An open deposit or refund refuses it too.
 // 4. The endpoint runs. A failure charges nothing, and the same voucher buys the next answer.
 // 5. The write raises the charges to the voucher's ceiling. Then the answer leaves.
 
 /** What every sale for a voucher shares. */
 export interface VoucherContext extends ChannelContext {
   readonly risk: ClaimRisk;
-  readonly limits: ClaimLimits;
+  readonly bounds: ClaimBounds;
   readonly corrections: Corrections;
 }
 
 /** A voucher that is presented for a call. */
-export interface VoucherCall extends ChannelMessage {
+interface VoucherCall extends ChannelMessage {
   readonly requestHash: Uint8Array;
   readonly protocol: ProtocolName;
 }
@@ -53,25 +55,25 @@ interface ArrivedVoucher extends VoucherCall {
 }
 
 /** Throws PaymentRefused (402), AppErrors. No money was taken unless `charged` says otherwise. */
-export async function sellForVoucher(context: VoucherContext, call: VoucherCall): Promise<Sold> {
-  const voucher = await readChannel(context, call);
+export async function sellForVoucher(context: VoucherContext, presented: VoucherCall): Promise<Sold> {
+  const voucher = await readChannel(context, presented);
   const { channel, max } = voucher;
   // A voucher over more than the charges has bought nothing.
-  if (!channel || max > channel.charged) return sellUnused(context, voucher);
+  if (!channel || max > channel.charged) return sellInOrder(context, voucher);
   // Any other may have been charged, whatever fails now. A request that needs no turn does not wait for one.
-  return chargedUnknown(async () => (await redelivered(context, voucher)) ?? (await sellUnused(context, voucher)));
+  return chargedUnknown(async () => (await redelivered(context, voucher)) ?? (await sellInOrder(context, voucher)));
 }
 
 async function readChannel(
   { store, turns, sales, corrections }: VoucherContext,
-  call: VoucherCall,
+  presented: VoucherCall,
 ): Promise<ArrivedVoucher> {
-  const { channelId, payload, identifier } = call;
+  const { channelId, payload, identifier } = presented;
   const { maxClaimableAmount: max } = payload.voucher;
   const [arrival, endedTurns] = [corrections.arrive(), turns.endedTurns()];
   const channel = await sales.soon(store.get(channelId));
   const usable = !identifier && channel !== null && max > channel.charged ? channel : null;
-  return { ...call, max, arrival, endedTurns, channel, usable };
+  return { ...presented, max, arrival, endedTurns, channel, usable };
 }
 
 /** Null without a sale or redelivery left. Throws 410 (`answer_gone`) if undelivered: a refusal would cost twice. */
@@ -85,7 +87,7 @@ async function redelivered({ store, sales }: VoucherContext, voucher: ArrivedVou
   return null;
 }
 
-async function sellUnused(context: VoucherContext, voucher: ArrivedVoucher): Promise<Sold> {
+async function sellInOrder(context: VoucherContext, voucher: ArrivedVoucher): Promise<Sold> {
   const { turns } = context;
   const { channelId, channel, max, call, requestHash } = voucher;
   const key = bytesToHex(channelId);
@@ -111,7 +113,7 @@ async function checkBeforeTurn({ sales, status }: VoucherContext, voucher: Arriv
   admit(sales, signerOf(payload), call);
   const why = status.stopsSales?.() ?? null;
   if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
-  // Claims publish vouchers, so a third party may present one over what is claimed. It never takes a turn.
+  // A third party may present a claimed voucher. It never takes a turn.
   if (channel && max <= channel.state.totalClaimed)
     throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
   await checkIdentifier(sales, voucher);
@@ -224,25 +226,25 @@ export function faultOf(
 }
 
 /** Throws Unavailable while claims cannot be sent, and this channel owes for too long or all together too much. */
-async function checkClaims({ status, risk, limits, sales }: VoucherContext, channel: Channel, price: bigint) {
+async function checkClaims({ status, risk, bounds, sales }: VoucherContext, channel: Channel, price: bigint) {
   const unavailable = status.cannotSend();
   if (unavailable === null) return risk.calm();
   await risk.look();
-  checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), limits, nowMs: sales.clock.nowMs() });
+  checkClaimable(channel, { unavailable, isTooMuch: risk.isTooMuch(price), bounds, nowMs: sales.clock.nowMs() });
 }
 
 interface ClaimTrouble {
   readonly unavailable: string;
   /** The charges of all channels pass a bound (`claim-health.ts`). */
   readonly isTooMuch: boolean;
-  readonly limits: ClaimLimits;
+  readonly bounds: ClaimBounds;
   readonly nowMs: number;
 }
 
 /** Throws Unavailable (`settlement_unavailable`) where the oldest charge is overdue or too much is at risk. */
 export function checkClaimable({ unclaimedSince }: Channel, trouble: ClaimTrouble): void {
-  const { unavailable, isTooMuch, limits, nowMs } = trouble;
-  const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(limits, nowMs);
+  const { unavailable, isTooMuch, bounds, nowMs } = trouble;
+  const isOverdue = unclaimedSince !== null && unclaimedSince < overdueBefore(bounds, nowMs);
   if (!isOverdue && !isTooMuch) return;
   const whose = isOverdue ? 'this channel' : 'payment channels';
   throw new Unavailable('settlement_unavailable', `charges of ${whose} cannot be claimed now: ${unavailable}`);
@@ -356,7 +358,7 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
       { channelId, max, arrival, call }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival' | 'call'>,
       stale: StaleVoucher,
     ): Promise<PaymentRefused> => {
-      // Claims publish vouchers: a stranger who presents one must not make the payer's first answer a repeated one.
+      // A stranger who presents a published voucher must not make the payer's first answer a repeated one.
       const key = `${bytesToHex(channelId)} ${call.client}`;
       const known = correctedFor.peek(key);
       const isRepeated = known?.max === max && arrival > known.arrivals;

@@ -40,7 +40,7 @@ function open(relayer: Pick<typeof bed.relayer, 'operate'> = bed.relayer, { stor
     chain,
     scheme,
     clock,
-    limits: LIMITS,
+    bounds: LIMITS,
     alarms: createWithdrawalAlarms(clock),
     receiver: channels.receiver,
     token: channels.token,

@@ -74,7 +74,7 @@ export async function openLyingWorld(places: readonly ('honest' | 'liar')[]) {
       clock,
       log: bed.log,
       network: NETWORK,
-      limits: { threshold: 100_000n, ageMs: 3_600_000 },
+      bounds: { threshold: 100_000n, ageMs: 3_600_000 },
       sender: `0x${'77'.repeat(20)}`,
       receiver: CHANNEL_TERMS.receiver,
       token: CHANNEL_TERMS.token,

@@ -22,9 +22,9 @@ beforeEach(() => {
     askedBefore = beforeMs;
     return overdue;
   };
-  const limits = { threshold: 1_000_000n, ageMs: 6 * HOUR_MS };
+  const bounds = { threshold: 1_000_000n, ageMs: 6 * HOUR_MS };
   const log = { error: (detail: object) => void errors.push(detail) };
-  alarm = createClaimAlarm({ store: { totalsOverdue }, network: 'eip155:5042', limits, clock, log });
+  alarm = createClaimAlarm({ store: { totalsOverdue }, network: 'eip155:5042', bounds, clock, log });
 });
 
 /** Rounds of claims, a minute apart. */

@@ -24,8 +24,8 @@ beforeEach(() => {
     askedBefore = beforeMs;
     return overdue;
   };
-  const limits = { threshold: 7n, ageMs: 1000 };
-  risk = createClaimRisk({ store: { totalsOverdue }, network: 'eip155:5042', limits, clock });
+  const bounds = { threshold: 7n, ageMs: 1000 };
+  risk = createClaimRisk({ store: { totalsOverdue }, network: 'eip155:5042', bounds, clock });
 });
 const isRead = (count: number) => expect.poll(() => reads).toBe(count);
 

@@ -45,7 +45,7 @@ function open() {
     scheme,
     clock,
     log,
-    limits: LIMITS,
+    bounds: LIMITS,
     network: NETWORK,
     sender: SENDER,
     alarms: createWithdrawalAlarms(clock),
@@ -197,7 +197,7 @@ describe('a round of claims', () => {
       receiver: CHANNEL_TERMS.receiver,
       token: CHANNEL_TERMS.token,
       authorizerKey: newKey().privateKey,
-      limits: { threshold: 1_000_000n, ageMs: HOUR_MS },
+      bounds: { threshold: 1_000_000n, ageMs: HOUR_MS },
     });
     await paged.run(false, signal);
     expect(pages).toEqual([
@@ -303,7 +303,7 @@ test('nothing is written off where the charges rise at the same moment', async (
     log,
     network: NETWORK,
     sender: SENDER,
-    limits: LIMITS,
+    bounds: LIMITS,
     alarms: createWithdrawalAlarms(clock),
     receiver: CHANNEL_TERMS.receiver,
     token: CHANNEL_TERMS.token,

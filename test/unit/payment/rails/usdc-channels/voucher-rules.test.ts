@@ -22,8 +22,8 @@ test.each<[string, number | null, number, boolean, boolean]>([
   ['no longer than that while no claim can be sent', SEEN_AT, 2_001, false, false],
   ['no longer once all channels together owe too much', null, 0, true, false],
 ])('vouchers are sold %s', (_, since, waitedMs, isTooMuch, isSold) => {
-  const limits = { threshold: 7n, ageMs: 1_000 };
-  const trouble = { unavailable: 'no gas', isTooMuch, limits, nowMs: SEEN_AT + waitedMs };
+  const bounds = { threshold: 7n, ageMs: 1_000 };
+  const trouble = { unavailable: 'no gas', isTooMuch, bounds, nowMs: SEEN_AT + waitedMs };
   const check = () => checkClaimable(channelOf(since), trouble);
   if (isSold) expect(check).not.toThrow();
   else expect(check).toThrow(expect.objectContaining({ status: 503, code: 'settlement_unavailable', charged: false }));
