@@ -1,3 +1,5 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
 import { entriesOn, pathOn } from '../../catalogue/paths.ts';
 import type { Config } from '../../config.ts';
@@ -6,15 +8,18 @@ import type { OpenWindows } from '../../lib/limits/count.ts';
 import { createClientTurns } from '../../lib/limits/shares.ts';
 import { shareRun } from '../../lib/tasks.ts';
 import type { LightningStore } from '../../store/ports/lightning.ts';
-import type { Upstreams } from '../../upstream/client/client.ts';
+import type { Upstream, Upstreams } from '../../upstream/client/client.ts';
 import { createRateSource, type RateSource, type WatchedRates } from '../../upstream/rates/bitcoin.ts';
 import { createIssuance, createNewcomers, createRecentBuyers } from './issuance.ts';
 import { createIssuer, type Issuer } from './issuer.ts';
 import { createReplyQuota } from './kept-replies.ts';
 import type { NodeLog } from './node-watch.ts';
-import { createReceiver } from './nodes/create-receiver.ts';
-import type { LightningRail } from './offers.ts';
-import { createOffers } from './offers.ts';
+import { createCln } from './nodes/cln.ts';
+import { createLnd } from './nodes/lnd.ts';
+import { createNwc } from './nodes/nwc.ts';
+import { createPhoenixd } from './nodes/phoenixd.ts';
+import type { Receiver } from './nodes/receiver.ts';
+import { createOffers, type LightningRail } from './offers.ts';
 import { createProofVerifier, createRedeem } from './redeem.ts';
 import { createServeGranted } from './serve-granted.ts';
 import { INVOICE_SECONDS, type LightningNetwork, LNBTC_SPEC_URL, MAINNET, TESTNET } from './terms.ts';
@@ -149,4 +154,49 @@ export function createLightningDescriptor({ catalogue, network, payTo, rates, cl
       routes,
     };
   };
+}
+
+// --- The configured node
+
+/** The largest answer, LND's getinfo, has several KiB. */
+const MAX_BYTES = 256 * 1024;
+/** A node makes an invoice in milliseconds. More requests at once would only queue there. */
+const CONCURRENCY = 8;
+
+/** Sends no request. Null where no node is configured. Throws when the configured certificate cannot be used. */
+export function createReceiver({ receiver, timeoutMs }: Config['lightning'], upstreams: Upstreams): Receiver | null {
+  if (receiver === null) return null;
+  const open = (ca: string | null): Upstream =>
+    upstreams.open({
+      name: receiver.kind,
+      timeoutMs,
+      maxBytes: MAX_BYTES,
+      concurrency: CONCURRENCY,
+      // The issuer handles failures and waits before it asks again.
+      retries: 0,
+      ...(ca === null ? {} : { ca }),
+    });
+  switch (receiver.kind) {
+    case 'lnd':
+      return createLnd({ ...receiver, upstream: open(certificate(receiver.tlsCertFile)) });
+    case 'cln':
+      return createCln({ ...receiver, upstream: open(certificate(receiver.tlsCertFile)) });
+    case 'phoenixd':
+      return createPhoenixd({ ...receiver, upstream: open(null) });
+    case 'nwc':
+      return createNwc({ ...receiver, timeoutMs });
+  }
+}
+
+/** Read once, at start: an operator who replaces it must restart the service. */
+function certificate(file: string | null): string | null {
+  if (file === null) return null;
+  try {
+    const pem = readFileSync(file, 'utf8');
+    new X509Certificate(pem);
+    return pem;
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'unreadable';
+    throw new Error(`LIGHTNING_NODE_TLS_CERT: no PEM certificate can be read from ${file} (${code})`, { cause });
+  }
 }

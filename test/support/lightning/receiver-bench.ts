@@ -2,8 +2,8 @@ import type { Config } from '../../../src/config.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { type Binding, bindHttp } from '../../../src/payment/lightning/binding.ts';
-import { createReceiver } from '../../../src/payment/lightning/nodes/create-receiver.ts';
 import type { Receiver } from '../../../src/payment/lightning/nodes/receiver.ts';
+import { createReceiver } from '../../../src/payment/lightning/open.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 
 /** A receiver as the service opens it, and every line that it and its HTTP client logged. */

@@ -4,10 +4,10 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
-  files: 322,
-  lines: 61_056,
+  files: 321,
+  lines: 61_050,
   [LONGEST]: 600,
-  'files whose only importer is in their folder, in a thousand': 112,
+  'files whose only importer is in their folder, in a thousand': 100,
   'of these below 40 lines': 0,
   'spreads of a literal': 0,
   'lines wider than 120': 9,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../../../src/lib/clock.ts';
-import { createReceiver } from '../../../../../../src/payment/lightning/nodes/create-receiver.ts';
+import { createReceiver } from '../../../../../../src/payment/lightning/open.ts';
 import { createUpstreams } from '../../../../../../src/upstream/client/client.ts';
 import {
   type NodeKind,
