@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Unavailable } from '../errors.ts';
 import { USDC_DECIMALS } from '../lib/units.ts';
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
 
 /** `run` returns the reply or throws an AppError. It cannot know whether it was paid for. */
 export interface EndpointSpec<P extends z.ZodObject, R extends z.ZodObject, S> {

@@ -1,12 +1,10 @@
 import { nearest } from '../lib/edit-distance.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
-import { type Endpoint, type Price, priceFromUsd } from './endpoint.ts';
+import { type Endpoint, type Json, type Price, priceFromUsd } from './endpoint.ts';
 import { PREFIX } from './paths.ts';
 
 // How the operator's PRICES and ROUTES_OFF change the catalogue. Every surface gets the result, so none can differ. A
 // free answer that names its priced detail names the new price, or no detail where that is off.
-
-type Json = Readonly<Record<string, unknown>>;
 
 interface Changes {
   /** Each as `chain/wallet=0.004`. */

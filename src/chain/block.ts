@@ -1,3 +1,4 @@
+import type { Hex } from 'viem';
 import { z } from 'zod';
 import { createSingleFlight } from '../lib/tasks.ts';
 import {
@@ -87,8 +88,6 @@ export function readNewestHeader(chain: ChainClient): Promise<Header> {
 export function readNewestNumber(chain: ChainClient): Promise<number> {
   return numbers(chain, undefined, () => readBlockNumber(chain, {}));
 }
-
-type Hex = `0x${string}`;
 
 export interface LinkedHeader extends Header {
   readonly hash: Hex;

@@ -1,3 +1,4 @@
+import type { Hex } from 'viem';
 import { keccak256 } from '../lib/secp256k1.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
@@ -164,8 +165,6 @@ function selectorOf(signature: string): string {
 }
 
 // --- What a contract is. Slots and symbols are claims: it may write anything there
-
-type Hex = `0x${string}`;
 
 type ProxyStandard = 'EIP-7702' | 'EIP-1167' | 'EIP-1967' | 'EIP-1967 beacon' | 'ZeppelinOS';
 

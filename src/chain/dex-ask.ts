@@ -33,7 +33,7 @@ const SLIPSTREAM_SPACINGS = [1, 10, 50, 100, 200, 2000];
 /** Where v4's pool manager keeps its pools (StateLibrary.sol of v4-core). */
 const V4_POOLS_SLOT = 6;
 
-interface Question {
+interface PoolQuestion {
   readonly call: RpcCall;
   /** The pool that a non-zero answer stands for. */
   pool(answer: bigint): CreatedPool;
@@ -60,9 +60,9 @@ export async function askForPools<S extends PoolSource>(
   });
 }
 
-function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usdc: `0x${string}`): Question[] {
+function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usdc: `0x${string}`): PoolQuestion[] {
   const [token0, token1] = inOrder(token, usdc);
-  const byAddress = (input: string): Question => ({
+  const byAddress = (input: string): PoolQuestion => ({
     call: view(address, input),
     pool(answer) {
       const id = `0x${answer.toString(16).padStart(40, '0')}` as const;
@@ -82,7 +82,7 @@ function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usd
     case 'v4':
       return ([usdc, NATIVE_CURRENCY] as const).flatMap((side) => {
         const [currency0, currency1] = inOrder(token, side);
-        return FEES.map(([fee, spacing]): Question => {
+        return FEES.map(([fee, spacing]): PoolQuestion => {
           const id = v4PoolId({ currency0, currency1, fee, tickSpacing: spacing, hooks: NATIVE_CURRENCY });
           const slot = bytesToHex(keccak256(hexToBytes(`${id}${word(V4_POOLS_SLOT)}`)));
           return {

@@ -25,7 +25,7 @@ const SAMPLE_BLOCKS = 20;
 
 const nothingYet = 'null before the first block is collected';
 
-type Read = Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector' | 'reads'>;
+type NetworkSources = Pick<Sources, 'chain' | 'chainName' | 'clock' | 'collector' | 'reads'>;
 
 export const network = defineEndpoint({
   path: '/network',
@@ -96,7 +96,7 @@ export const network = defineEndpoint({
       source: EXAMPLE_CHAIN_SOURCE,
     },
   },
-  async run(_params, sources: Read, signal) {
+  async run(_params, sources: NetworkSources, signal) {
     const { chain, chainName, clock, collector } = sources;
     const { head, ...measured } = await liveOrCollected(() => readLive(chain, signal), readCollected(sources), clock);
     const { collected, firstCollected, blocksCollected } = collector.status();
@@ -159,7 +159,7 @@ function meanBlockTime(first: Header, head: Header): number | null {
 }
 
 /** What the collector has while the chain gives no answer; null before it has seen a head. */
-function readCollected({ collector, reads }: Read): Measured | null {
+function readCollected({ collector, reads }: NetworkSources): Measured | null {
   const { head, blockTimeSeconds } = collector.status();
   return (
     head && { head, genesis: null, ...rates(reads.recentTransactions(SAMPLE_BLOCKS), blockTimeSeconds), isLive: false }

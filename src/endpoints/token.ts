@@ -20,7 +20,7 @@ const sinceField = field.objectOrNull(
 
 const EXAMPLE_SINCE = { block: 31731601, at: 1794940001 };
 
-type Read = Collected & Pick<Sources, 'projectToken'>;
+type ProjectSources = Collected & Pick<Sources, 'projectToken'>;
 
 /** An answer sums up every burn and payout, of which there are few an hour. */
 const TOKEN_KEEP_MS = 5000;
@@ -94,7 +94,7 @@ export const token = defineEndpoint({
       ...EXAMPLE_PROVENANCE,
     },
   },
-  async run(_params, sources: Read, signal) {
+  async run(_params, sources: ProjectSources, signal) {
     const { reads, collected } = sources;
     const described = await describeToken(sources, signal);
     const decimals = described?.decimals ?? null;
@@ -133,7 +133,7 @@ export const token = defineEndpoint({
   },
 });
 
-async function describeToken({ chain, projectToken, collector }: Read, signal: AbortSignal) {
+async function describeToken({ chain, projectToken, collector }: ProjectSources, signal: AbortSignal) {
   if (projectToken === null) return null;
   const address = projectToken.toLowerCase() as `0x${string}`;
   const { head } = collector.status();

@@ -49,19 +49,19 @@ const FORGET = fixed(`
 
 type Key = { readonly name: string; readonly client: Buffer };
 /** Calls that wait to be counted or taken back in one window, in their order. */
-type Waiting<T> = Key & { readonly calls: PromiseWithResolvers<T>[] };
-type Batch<T> = ReadonlyMap<string, Waiting<T>>;
+type Counting<T> = Key & { readonly calls: PromiseWithResolvers<T>[] };
+type Batch<T> = ReadonlyMap<string, Counting<T>>;
 
 const keyOf = ({ name, client }: Key): string => `${client.toString('base64')} ${name}`;
 
 /** Clients are stored as hashes with `salt`, so that the ledger alone identifies no client. */
 export function openPostgresWindows(run: Run, salt: string): OpenWindows {
-  let counts = new Map<string, Waiting<Counted>>();
-  let backs = new Map<string, Waiting<void>>();
+  let counts = new Map<string, Counting<Counted>>();
+  let backs = new Map<string, Counting<void>>();
   let isRunning = false;
   let sinceTidied = 0;
 
-  function enqueue<T>(waiting: Map<string, Waiting<T>>, name: string, given: string): Promise<T> {
+  function enqueue<T>(waiting: Map<string, Counting<T>>, name: string, given: string): Promise<T> {
     const key = { name, client: createHash('sha256').update(salt).update(given).digest() };
     const id = keyOf(key);
     const window = waiting.get(id) ?? { ...key, calls: [] };

@@ -1,3 +1,4 @@
+import type { Hex } from 'viem';
 import type { ChainClient } from './client.ts';
 import { METHOD_NOT_FOUND, type RpcCall, type RpcOptions, type RpcOutcome } from './wire.ts';
 
@@ -66,7 +67,6 @@ export function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
 
 // Read by hand: the first fill reads thousands of logs a second, and a schema library costs several times the JSON.
 
-type Hex = `0x${string}`;
 export type Fields = Readonly<Record<string, unknown>>;
 
 const WORD = /^0x[0-9a-f]{64}$/;

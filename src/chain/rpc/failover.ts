@@ -44,7 +44,7 @@ export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock
   return async (calls, rpc) => {
     const { rank = 'sale', signal } = rpc;
     const until = clock.nowMs() + WAIT_MS[rank];
-    const round: Round = {
+    const round: Asked = {
       settled: new Array(calls.length),
       open: calls.map((call, at) => ({ call, at })),
       reasons: new Set(),
@@ -68,7 +68,7 @@ export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock
   };
 }
 
-interface Round {
+interface Asked {
   readonly settled: RpcOutcome[];
   open: { call: RpcCall; at: number }[];
   readonly reasons: Set<string>;
@@ -80,7 +80,7 @@ interface Round {
 async function askAll(
   pool: ProviderPool,
   calls: readonly RpcCall[],
-  round: Round,
+  round: Asked,
   rpc: RpcOptions,
 ): Promise<RpcOutcome[]> {
   const refused: { entry: PooledProvider; reason: string }[] = [];
@@ -111,7 +111,7 @@ function askable(entries: readonly PooledProvider[], mustNotFail: boolean): read
 }
 
 /** Rules 2 to 4: asks one for the open calls, without methods that it is known to lack, unless it must answer all. */
-async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Round, rpc: RpcOptions) {
+async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Asked, rpc: RpcOptions) {
   const { signal, onRequest, fromOneProvider = false } = rpc;
   const asked = fromOneProvider ? round.open : round.open.filter(({ call }) => !pool.lacks(entry, call.method));
   if (asked.length === 0) return;
@@ -150,7 +150,7 @@ const isOtherRefusal = (outcome: RpcOutcome | undefined): boolean =>
   classifyError(outcome.error) !== 'rateLimited';
 
 /** Rule 6. */
-function unanswered({ settled, open, reasons }: Round, { refuse }: RpcOptions): RpcOutcome[] {
+function unanswered({ settled, open, reasons }: Asked, { refuse }: RpcOptions): RpcOutcome[] {
   if (reasons.size === 0 && open.every(({ at }) => settled[at] !== undefined)) {
     const reason = refuse?.(settled) ?? null;
     if (reason === null) return settled;

@@ -230,9 +230,9 @@ export interface DeployReads {
 }
 
 type Bytes<T, K extends keyof T> = Omit<T, K> & Record<K, Uint8Array>;
-type Row = Bytes<Deploy, 'address' | 'deployer' | 'transaction'>;
+type KeptDeploy = Bytes<Deploy, 'address' | 'deployer' | 'transaction'>;
 type CreationRow = Bytes<ContractCreation, 'deployer' | 'transaction'>;
-type DetailRow = Row & Pick<DeployDetail, 'kinds' | 'lookAt'> & { readonly codeHash: Uint8Array | null };
+type DetailRow = KeptDeploy & Pick<DeployDetail, 'kinds' | 'lookAt'> & { readonly codeHash: Uint8Array | null };
 
 const COLUMNS = 'address, deployer, transaction_hash AS "transaction", block, at, code_bytes AS codeBytes, label';
 const ORDER = 'ORDER BY block DESC, transaction_hash LIMIT @limit';
@@ -256,7 +256,7 @@ export function createDeployReads(db: Sqlite): DeployReads {
       const address = twin.get(codeHash, hexToBytes(except)) as Uint8Array | undefined;
       return address === undefined ? null : bytesToHex(address);
     },
-    deploys: (limit) => (newest.all({ limit }) as Row[]).map(fromRow),
+    deploys: (limit) => (newest.all({ limit }) as KeptDeploy[]).map(fromRow),
     deployPage({ limit, deployer, kind, after }) {
       const conditions = [
         ...(deployer === null ? [] : ['deployer = @deployer']),
@@ -283,7 +283,7 @@ export function createDeployReads(db: Sqlite): DeployReads {
   };
 }
 
-function fromRow<R extends Row>({ address, deployer, transaction, ...rest }: R) {
+function fromRow<R extends KeptDeploy>({ address, deployer, transaction, ...rest }: R) {
   return {
     ...rest,
     address: bytesToHex(address),

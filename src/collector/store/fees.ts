@@ -131,10 +131,10 @@ const STEPS = `SELECT at / @step * @step AS at, count(*) AS blocks, min(base_fee
          max(base_fee) AS most
   FROM blocks WHERE at >= @from GROUP BY 1 ORDER BY 1`;
 
-type Row = Record<'at' | 'blocks' | 'least' | 'total' | 'most', bigint>;
+type StepRow = Record<'at' | 'blocks' | 'least' | 'total' | 'most', bigint>;
 
 export function createFeeSteps(db: Sqlite): FeeStepReads {
-  const select = db.prepare<{ from: number; step: bigint }, Row>(STEPS).safeIntegers();
+  const select = db.prepare<{ from: number; step: bigint }, StepRow>(STEPS).safeIntegers();
   return {
     feeSteps: (from, step) =>
       // Bound as an integer; otherwise the database would divide fractions.

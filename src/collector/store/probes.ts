@@ -49,7 +49,7 @@ export interface ProbeReads {
   probes(endpoint: string, sinceMs: number): StoredProbe[];
 }
 
-type Row = Omit<StoredProbe, 'ok'> & { ok: number };
+type ProbeRow = Omit<StoredProbe, 'ok'> & { ok: number };
 
 export function createProbeReads(db: Sqlite): ProbeReads {
   const select = db.prepare(
@@ -58,7 +58,7 @@ export function createProbeReads(db: Sqlite): ProbeReads {
   );
   return {
     probes: (endpoint, sinceMs) =>
-      (select.all(endpoint, sinceMs) as Row[]).map((row) => ({ ...row, ok: row.ok === 1 })),
+      (select.all(endpoint, sinceMs) as ProbeRow[]).map((row) => ({ ...row, ok: row.ok === 1 })),
   };
 }
 

@@ -69,7 +69,7 @@ export interface PoolReads {
   pool(id: `0x${string}`): CollectedPool | null;
 }
 
-type Row = Omit<CollectedPool, 'tokenFirst' | 'emitter' | 'token'> & {
+type StoredPool = Omit<CollectedPool, 'tokenFirst' | 'emitter' | 'token'> & {
   readonly tokenFirst: number;
   readonly emitter: Uint8Array;
   readonly token: Uint8Array;
@@ -82,7 +82,7 @@ export function createPoolReads(db: Sqlite): PoolReads {
   );
   return {
     pool(id) {
-      const row = byId.get(hexToBytes(id)) as Row | undefined;
+      const row = byId.get(hexToBytes(id)) as StoredPool | undefined;
       if (row === undefined) return null;
       const { emitter, token, tokenFirst } = row;
       return { ...row, emitter: bytesToHex(emitter), token: bytesToHex(token), tokenFirst: tokenFirst === 1 };

@@ -22,7 +22,7 @@ import { bytesToHex } from '../../lib/hex.ts';
 import { createSharedReads, PAYER_READ_TIMES } from '../../lib/limits/queue.ts';
 import type { ChannelConfig, ChannelState } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
-import type { Payment, PaymentChannel } from '../../store/ports/payments.ts';
+import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
 import { isSameBuyer } from '../known-payment.ts';
 import { hashClient } from '../ledger.ts';
 import type { Identifier } from '../protocol.ts';
@@ -277,7 +277,7 @@ function callOf(ids: readonly Uint8Array[], tag: string): RpcCall {
   return { method: 'eth_call', params: [call, tag] };
 }
 
-interface Answer {
+interface CallResult {
   readonly success: boolean;
   readonly returnData: `0x${string}`;
 }
@@ -297,7 +297,7 @@ function statesOf(outcome: RpcOutcome | undefined, count: number, block: number)
 
 const STATE = 'state of payment channels';
 
-function decode(raw: `0x${string}`): readonly Answer[] {
+function decode(raw: `0x${string}`): readonly CallResult[] {
   try {
     return decodeFunctionResult({ abi: multicall, functionName: 'aggregate3', data: raw });
   } catch (error) {
@@ -305,10 +305,10 @@ function decode(raw: `0x${string}`): readonly Answer[] {
   }
 }
 
-const decodeBlock = (answer: Answer | undefined): bigint =>
+const decodeBlock = (answer: CallResult | undefined): bigint =>
   decodeFunctionResult({ abi: multicall, functionName: 'getBlockNumber', data: answer?.returnData ?? '0x' });
 
-function stateOf(answers: readonly Answer[], block: number): ChannelState {
+function stateOf(answers: readonly CallResult[], block: number): ChannelState {
   const [channel = '0x', withdrawal = '0x', nonce = '0x'] = answers.map(({ returnData }) => returnData);
   const [balance, totalClaimed] = decodeFunctionResult({ abi: views, functionName: 'channels', data: channel });
   const [withdrawAmount, withdrawAt] = decodeFunctionResult({
@@ -379,10 +379,8 @@ export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: 
   };
 }
 
-type Shown = NonNullable<PaymentChannel['after']>;
-
 /** As the scheme shows a channel to its payer. Amounts are decimal strings of base units. */
-function channelState(channelId: Uint8Array, charged: bigint, state: Shown) {
+function channelState(channelId: Uint8Array, charged: bigint, state: ChannelAfter) {
   return {
     channelId: bytesToHex(channelId),
     balance: state.balance.toString(),

@@ -202,7 +202,7 @@ const refundTerms = ({ charged }: Pick<Channel, 'charged'>, nowMs: number): Refu
 });
 
 /** The key that signs the channel's vouchers, the client's key in the limits, and whether it made the last sale. */
-interface Asking {
+interface RefundAsker {
   readonly signer: string;
   readonly client: string;
   readonly isBuyer: boolean;
@@ -218,7 +218,7 @@ export function createRefundLimits(clock: Clock) {
 
   return {
     /** Returns what takes the count back. Throws TooMany (429, `refund_too_soon`) over any limit. */
-    take({ signer, client, isBuyer }: Asking): () => void {
+    take({ signer, client, isBuyer }: RefundAsker): () => void {
       const ofAll = (seconds: number) => tooSoon('too many channels were refunded today', seconds);
       return takeAll([
         ...(isBuyer ? ofBuyers : ofThirdParties)(signer, client),

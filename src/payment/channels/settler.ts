@@ -9,7 +9,7 @@ import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { RelayerMetrics } from '../relayer/gas.ts';
 import type { BookVerdict, RailBooks, RailProbe, Settler, SettlerContext } from '../settler.ts';
 import { createTransferBooks, forBooks, type ReceiptRead, readReceipts } from '../usdc/books.ts';
-import type { Evidence, Receipt } from '../usdc/evidence.ts';
+import type { Evidence, TransactionReceipt } from '../usdc/evidence.ts';
 import { TRANSFER, topicOf } from '../usdc/token.ts';
 import { channelEvents, channelIdCalldata } from './calldata.ts';
 import { type ChannelSetup, createChannelPruning, createChannelReader } from './channel.ts';
@@ -266,7 +266,7 @@ async function compareClaims(
 }
 
 /** What a transaction records for channels of this ledger. */
-async function recordedIn(receipt: Receipt, { store, network }: ChannelBooksOptions): Promise<bigint> {
+async function recordedIn(receipt: TransactionReceipt, { store, network }: ChannelBooksOptions): Promise<bigint> {
   let recorded = 0n;
   for (const event of channelEvents(receipt))
     if (event.kind === 'Claimed' && (await store.get(event.channelId))?.network === network) recorded += event.amount;
@@ -290,7 +290,10 @@ function verdictOf({ charged, state: { totalClaimed } }: Channel, recorded: bigi
 }
 
 /** What the sweeps of a transaction say they paid to the receiver, less what the token shows. */
-function unpaidIn(receipt: Receipt, { receiver, token }: Pick<ChannelBooksOptions, 'receiver' | 'token'>): bigint {
+function unpaidIn(
+  receipt: TransactionReceipt,
+  { receiver, token }: Pick<ChannelBooksOptions, 'receiver' | 'token'>,
+): bigint {
   const isOurs = (one: Uint8Array, other: Uint8Array) => Buffer.compare(one, other) === 0;
   const said = channelEvents(receipt).flatMap((event) =>
     event.kind === 'Settled' && isOurs(event.receiver, receiver) && isOurs(event.token, token) ? [event.amount] : [],

@@ -9,7 +9,7 @@ const MOST_WAITING = 32;
 /** Milliseconds for a client to sign the voucher that a correction asks for: a read of the chain and a round trip. */
 const RETRY_MS = 500;
 
-export interface Turn<T> {
+export interface TurnEnd<T> {
   readonly value: T;
   readonly charged: bigint;
   /** It ended with a correction: the client knows which voucher to sign next. */
@@ -69,7 +69,7 @@ function createLine(clock: Clock, onEmpty: () => void) {
       return isFree ? 'at once' : 'after a wait';
     },
     /** Null: the turn failed. */
-    end(turn: Turn<unknown> | null, { request }: Asking): void {
+    end(turn: TurnEnd<unknown> | null, { request }: Asking): void {
       charged = turn?.charged ?? null;
       held = { untilMs: turn?.isCorrected ? clock.nowMs() + RETRY_MS : 0, request };
       isTaken = false;
@@ -97,12 +97,12 @@ export function createTurns(clock: Clock) {
       key: string,
       asking: Asking,
       signal: AbortSignal,
-      work: (hasWaited: boolean) => Promise<Turn<T>>,
+      work: (hasWaited: boolean) => Promise<TurnEnd<T>>,
     ): Promise<T | null> => {
       const line = lineOf(key);
       const entered = await line.enter(asking, signal);
       if (entered === 'refused') return null;
-      let turn: Turn<T> | null = null;
+      let turn: TurnEnd<T> | null = null;
       try {
         turn = await work(entered === 'after a wait');
         return turn.value;

@@ -17,7 +17,7 @@ import { word } from '../usdc/token.ts';
 import { type ChannelContext, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
 import { type ClaimBounds, type ClaimRisk, overdueBefore } from './claim-health.ts';
 import { reason, SETTLEMENT_BYTES, signerOf } from './scheme.ts';
-import type { Turn } from './turns.ts';
+import type { TurnEnd } from './turns.ts';
 
 // The sale of a call for a voucher. The charge, the voucher and the answer are one write; the bytes leave after it.
 // 1. A voucher that has bought this very request gets that answer, or 410 when it is lost undelivered.
@@ -135,7 +135,7 @@ async function sellInTurn(
   context: VoucherContext,
   voucher: ArrivedVoucher,
   hasWaited: boolean,
-): Promise<Turn<Sold | PaymentRefused>> {
+): Promise<TurnEnd<Sold | PaymentRefused>> {
   try {
     return { value: await serve(context, voucher, hasWaited), charged: voucher.max, isCorrected: false };
   } catch (error) {

@@ -21,14 +21,14 @@ import { isEndangered, type WithdrawalAlarms } from './claim-health.ts';
 // 5. A settled deposit is looked at again once, 20 blocks later: a custom network may have taken it back.
 
 /** `state`: what two say, and more than say anything else; undefined without. `isUnanimous`: all answers are alike. */
-interface Verdict {
+interface AgreedState {
   readonly state: ChannelState | null | undefined;
   readonly isUnanimous: boolean;
 }
 
 /** A lie about one channel touches no other. With one configured provider (`witnesses`) its word alone counts. */
-function compareStates(each: readonly ChannelStates[], count: number, witnesses: number): readonly Verdict[] {
-  return Array.from({ length: count }, (_, at): Verdict => {
+function compareStates(each: readonly ChannelStates[], count: number, witnesses: number): readonly AgreedState[] {
+  return Array.from({ length: count }, (_, at): AgreedState => {
     const groups = [...Map.groupBy(each, (states) => textOf(states[at])).values()];
     const [most, next] = groups.sort((one, other) => other.length - one.length);
     const isDecided = (most?.length ?? 0) >= Math.min(2, witnesses) && most?.length !== next?.length;

@@ -72,7 +72,7 @@ const REQUIRED = bit(P) | bit(S);
 /** BOLT11's default for an invoice without an `x` field. */
 const DEFAULT_EXPIRY_SECONDS = 3600;
 
-interface Fields {
+interface TaggedFields {
   /** The types read so far, one bit each. */
   seen: number;
   paymentHash: Uint8Array;
@@ -88,8 +88,8 @@ function readFields(
   words: readonly number[],
   start: number,
   end: number,
-): (Readonly<Fields> & { hasDescription: boolean }) | null {
-  const fields: Fields = {
+): (Readonly<TaggedFields> & { hasDescription: boolean }) | null {
+  const fields: TaggedFields = {
     seen: 0,
     paymentHash: new Uint8Array(),
     descriptionHashes: [],
@@ -110,7 +110,7 @@ function readFields(
 }
 
 /** Keeps what the scheme needs of a field. False for a malformed value. */
-function takeValue(fields: Fields, type: number, words: readonly number[], from: number, to: number): boolean {
+function takeValue(fields: TaggedFields, type: number, words: readonly number[], from: number, to: number): boolean {
   if (type === P || type === H || type === S) {
     const bytes = exactBytes(words, from, to, 32);
     if (bytes && type === P) fields.paymentHash = bytes;

@@ -13,7 +13,7 @@ import {
   takeSent,
   takeTrial,
 } from './sending.ts';
-import type { Ask, Effect, Event, Moment, Reading, Sorting, State, Turn } from './state.ts';
+import type { Ask, AskOf, Effect, Event, Moment, Reading, Sorting, State, Turn } from './state.ts';
 import type { Job, OperationJob } from './transactions.ts';
 import {
   banPayer,
@@ -137,8 +137,6 @@ function operate(turn: Turn, job: OperationJob): void {
   state.openOperations.add(job);
   state.operations.push(job);
 }
-
-type AskOf<K extends Ask['kind']> = Extract<Ask, { kind: K }>;
 
 function takeWaited(turn: Turn, { timer }: AskOf<'wait'>): void {
   switch (timer.name) {

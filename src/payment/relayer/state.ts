@@ -174,7 +174,7 @@ interface Asks {
   tryToken: { effect: { suspect: Job | null }; answer: boolean };
 }
 
-type AskOf<K extends keyof Asks> = { readonly kind: K } & Readonly<Asks[K]['effect']>;
+export type AskOf<K extends keyof Asks> = { readonly kind: K } & Readonly<Asks[K]['effect']>;
 export type Ask = { [K in keyof Asks]: AskOf<K> }[keyof Asks];
 
 type Command =

@@ -3,7 +3,7 @@ import { bytesToHex, hexToBytes, rlpBytes, rlpInteger, rlpList } from '../../lib
 import { addressOf, keccak256, signDigest } from '../../lib/secp256k1.ts';
 import type { Intent, Operation } from '../settler.ts';
 import { type SettleCall, settleCall } from '../usdc/checks.ts';
-import type { Receipt } from '../usdc/evidence.ts';
+import type { TransactionReceipt } from '../usdc/evidence.ts';
 import { bytesWords, hexWord } from '../usdc/token.ts';
 import type { GasModel, Load, MinedCost, Price, Prices, RailCost } from './gas.ts';
 
@@ -310,7 +310,7 @@ export function createWallet(privateKey: `0x${string}`, chainId: number) {
 export type Wallet = ReturnType<typeof createWallet>;
 
 /** One provider says the price. Where it is missing, 0 or too high, the maximum counts: none pays more, or nothing. */
-export function costOf({ jobs, price }: Transaction, receipt: Receipt, settled: number): MinedCost {
+export function costOf({ jobs, price }: Transaction, receipt: TransactionReceipt, settled: number): MinedCost {
   const gasUsed = BigInt(receipt.gasUsed);
   const said = BigInt(receipt.effectiveGasPrice ?? 0);
   const gasPrice = said > 0n && said <= price.maxFeePerGas ? said : price.maxFeePerGas;

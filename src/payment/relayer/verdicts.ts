@@ -1,6 +1,6 @@
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { type Found, type OperationOutcome, type Outcome, REVERTED } from '../settler.ts';
-import { paymentsIn, type Receipt } from '../usdc/evidence.ts';
+import { paymentsIn, type TransactionReceipt } from '../usdc/evidence.ts';
 import { ban } from '../usdc/payer-reads.ts';
 import type { After, Reading, Sorting, Turn } from './state.ts';
 import type { Job, OperationJob, Transaction } from './transactions.ts';
@@ -44,7 +44,7 @@ interface JudgedReceipt {
  * By each job's own logs. Unpaid in a batch: again in half the group, so that the culprit ends up alone. Unpaid alone:
  * the logs show who used it. Alone with DEAR_PERCENT of its gas used: a ban, paid or not.
  */
-export function judgeReceipt({ jobs, gas }: Transaction, receipt: Receipt, usdc: string): JudgedReceipt {
+export function judgeReceipt({ jobs, gas }: Transaction, receipt: TransactionReceipt, usdc: string): JudgedReceipt {
   const block = Number(receipt.blockNumber);
   const transaction = hexToBytes(receipt.transactionHash);
   const paidIn = paymentsIn(receipt, usdc);

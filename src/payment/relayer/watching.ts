@@ -1,6 +1,6 @@
 import type { RpcOutcome } from '../../chain/rpc/wire.ts';
 import type { OperationDone, OperationFailed } from '../settler.ts';
-import { type Receipt, readReceipt } from '../usdc/evidence.ts';
+import { readReceipt, type TransactionReceipt } from '../usdc/evidence.ts';
 import { isRevert } from '../usdc/payer-reads.ts';
 import type { Procedure, Sent, Sorting, State, Turn } from './state.ts';
 import {
@@ -96,7 +96,7 @@ export function takeReceipts(turn: Turn, sent: readonly Sent[], outcomes: readon
   }
 }
 
-function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt: Receipt): void {
+function endFlight(turn: Turn, flight: Flight, transaction: Transaction, receipt: TransactionReceipt): void {
   const { state, effects } = turn;
   const { jobs, operationJob } = transaction;
   state.flights.close(flight);
@@ -295,7 +295,7 @@ function launch(turn: Turn, job: OperationJob): void {
 }
 
 /** Ends an operation by its event. Without it, the chain is asked whether another transaction did the same. */
-export function endMined(turn: Turn, job: OperationJob, receipt: Receipt): void {
+export function endMined(turn: Turn, job: OperationJob, receipt: TransactionReceipt): void {
   const done = job.operation.readReceipt(receipt);
   if (done) finishOperation(turn, job, done);
   else

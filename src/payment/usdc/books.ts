@@ -4,7 +4,7 @@ import type { RpcOptions, RpcOutcome } from '../../chain/rpc/wire.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import type { Payment } from '../../store/ports/payments.ts';
 import type { Authorization, BookVerdict, RailBooks } from '../settler.ts';
-import { type Evidence, paymentsIn, type Receipt, readReceipt, receiptStatements } from './evidence.ts';
+import { type Evidence, paymentsIn, readReceipt, receiptStatements, type TransactionReceipt } from './evidence.ts';
 import { TRANSFER, topicOf } from './token.ts';
 
 // Compares rows that a transfer of the token settles with the chain. Nobody waits for these reads.
@@ -24,7 +24,7 @@ const BEHIND_BLOCKS = 20;
 const SEARCHED_BLOCKS = 172_800;
 
 /** `none`: the provider knows no receipt. `unread`: it did not say. */
-export type ReceiptRead = Receipt | 'none' | 'unread';
+export type ReceiptRead = TransactionReceipt | 'none' | 'unread';
 
 export function forBooks(chain: ChainClient): ChainClient {
   return {

@@ -28,7 +28,7 @@ interface Log {
   readonly data: string;
 }
 
-export interface Receipt {
+export interface TransactionReceipt {
   readonly transactionHash: string;
   readonly blockNumber: string;
   readonly blockHash?: string | undefined;
@@ -50,7 +50,7 @@ const receiptShape = z.object({
 });
 
 /** Reads a node's answer. Null for any but this transaction's receipt, because it proves nothing. */
-export function readReceipt(raw: unknown, hash: string): Receipt | null {
+export function readReceipt(raw: unknown, hash: string): TransactionReceipt | null {
   const parsed = receiptShape.safeParse(raw);
   return parsed.success && parsed.data.transactionHash === hash.toLowerCase() ? parsed.data : null;
 }
@@ -102,7 +102,7 @@ export async function receiptOf(
   chain: Pick<ChainClient, 'batch'>,
   hash: string,
   options: RpcOptions,
-): Promise<Receipt | null> {
+): Promise<TransactionReceipt | null> {
   const calls = [{ method: 'eth_getTransactionReceipt', params: [hash] }];
   const [outcome] = await chain.batch(calls, { ...options, statements: receiptStatements });
   if (!outcome) return null;
@@ -116,7 +116,7 @@ function endOf({ topics }: Pick<Log, 'topics'>, { from, nonce }: Authorization):
   return ENDS.includes(topics[0] ?? '') && topics[1] === topicOf(from) && topics[2] === topicOf(nonce);
 }
 
-interface LookupOptions {
+interface EvidenceOptions {
   readonly atBlock?: number;
   readonly rank?: Rank;
 }
@@ -127,7 +127,7 @@ const ENDS = [AUTHORIZATION_USED, AUTHORIZATION_CANCELED];
  * What a mined transaction paid for an authorization, in USDC base units; null for nothing. Each transfer pays for one.
  * With `passedTo`, a `Transfer(to, passedTo, value)` must follow under the same condition.
  */
-export function paymentsIn(receipt: Receipt, usdc: string): (authorization: Authorization) => bigint | null {
+export function paymentsIn(receipt: TransactionReceipt, usdc: string): (authorization: Authorization) => bigint | null {
   const transfers = new Map<string, Log[]>();
   let under: Log[] = [];
   for (const log of receipt.status === '0x1' ? receipt.logs : []) {
@@ -157,7 +157,7 @@ function amountOf(transfer: Log | undefined): bigint | null {
   return transfer?.data.length === 66 ? BigInt(transfer.data) : null;
 }
 
-function settledBy(receipt: Receipt, usdc: string, authorization: Authorization): Outcome | null {
+function settledBy(receipt: TransactionReceipt, usdc: string, authorization: Authorization): Outcome | null {
   const paid = paymentsIn(receipt, usdc)(authorization);
   if (paid === null) return null;
   const transaction = hexToBytes(receipt.transactionHash);
@@ -204,7 +204,7 @@ export function createEvidence(chain: ChainClient, usdc: `0x${string}`) {
   async function lookup(
     authorization: Authorization,
     fromBlock: number,
-    { atBlock, rank = 'settle' }: LookupOptions = {},
+    { atBlock, rank = 'settle' }: EvidenceOptions = {},
   ): Promise<Found> {
     const number = atBlock ?? (await chain.agreed.head({ rank }));
     const data = authorizationStateCalldata(authorization.from, authorization.nonce);

@@ -21,7 +21,7 @@ import {
   transferIdBytes,
 } from '../settler.ts';
 import { readReceipts } from './books.ts';
-import type { Receipt } from './evidence.ts';
+import type { TransactionReceipt } from './evidence.ts';
 import { type FacilitatorClient, readReply, supportedKinds, UNHEARD } from './facilitator.ts';
 import { AUTHORIZATION_USED, TRANSFER, topicOf } from './token.ts';
 
@@ -259,7 +259,7 @@ interface GatewayBooksOptions {
  * rows are missing in the order of ids. Unread: no batch yet, no receipt by two, or no readable credit.
  */
 export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: GatewayBooksOptions): RailBooks {
-  function compareBatched(row: Payment, owed: bigint, receipt: Receipt): BookVerdict {
+  function compareBatched(row: Payment, owed: bigint, receipt: TransactionReceipt): BookVerdict {
     if (receipt.status !== '0x1') return missing(row.amount, 'the transaction of its batch reverted');
     const credit = creditIn(receipt, row.payTo, { usdc, wallet });
     if (credit === null) return { kind: 'unread', detail: 'no credit can be read in its batch' };
@@ -328,7 +328,7 @@ const missing = (amount: bigint, detail: string): BookVerdict => ({ kind: 'missi
  * whichever is more. From the first `AuthorizationUsed` on, transfers pay rows of their own. Null: none.
  */
 function creditIn(
-  { logs }: Receipt,
+  { logs }: TransactionReceipt,
   payTo: Uint8Array,
   { usdc, wallet }: Pick<GatewayBooksOptions, 'usdc' | 'wallet'>,
 ): bigint | null {

@@ -2,7 +2,7 @@ import { type Hex, keccak256, parseTransaction } from 'viem';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { MULTICALL3 } from '../../../src/payment/relayer/transactions.ts';
 import type { Authorization } from '../../../src/payment/settler.ts';
-import type { Receipt } from '../../../src/payment/usdc/evidence.ts';
+import type { TransactionReceipt } from '../../../src/payment/usdc/evidence.ts';
 import { transferCalldata } from '../../../src/payment/usdc/token.ts';
 import { paidReceipt, type TokenNode } from './token-node.ts';
 
@@ -21,7 +21,7 @@ export interface Sent {
  */
 export function addMempool({ server, end }: TokenNode) {
   const sent: Sent[] = [];
-  const receipts = new Map<string, Receipt>();
+  const receipts = new Map<string, TransactionReceipt>();
   let waiting: { count: number; tell: () => void }[] = [];
   let mined = 0;
 
@@ -45,7 +45,11 @@ export function addMempool({ server, end }: TokenNode) {
     /** A third party's transaction uses the next nonce. */
     use: (): void => void mined++,
     /** Mines a transaction that pays for these authorizations, with `changes` in its receipt. */
-    mine({ hash, nonce }: Sent, paid: readonly Authorization[], changes: Partial<Receipt> = {}): Receipt {
+    mine(
+      { hash, nonce }: Sent,
+      paid: readonly Authorization[],
+      changes: Partial<TransactionReceipt> = {},
+    ): TransactionReceipt {
       mined = Math.max(mined, nonce + 1);
       const receipt = paidReceipt(paid, { transactionHash: hash, ...changes });
       receipts.set(hash, receipt);

@@ -22,7 +22,7 @@ import {
 } from '../../../src/payment/relayer/transactions.ts';
 import type { OperationOutcome, Outcome } from '../../../src/payment/settler.ts';
 import { createChainCheck, createTokenWatch } from '../../../src/payment/usdc/checks.ts';
-import { createEvidence, type Receipt } from '../../../src/payment/usdc/evidence.ts';
+import { createEvidence, type TransactionReceipt } from '../../../src/payment/usdc/evidence.ts';
 import { isBanned } from '../../../src/payment/usdc/payer-reads.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { USDC } from './payments.ts';
@@ -115,7 +115,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
       return flights;
     },
     /** Mines these jobs in one transaction with this receipt, right after it was signed. Does not wait for what follows. */
-    mined(jobs: readonly Job[], receipt: (gas: bigint) => Receipt): Receipt {
+    mined(jobs: readonly Job[], receipt: (gas: bigint) => TransactionReceipt): TransactionReceipt {
       const flight = state.flights.open(jobs, self.prices);
       const transaction = newest(flight);
       const found = { ...receipt(transaction.gas), transactionHash: transaction.hash };

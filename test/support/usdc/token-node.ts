@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { type Job, newJob } from '../../../src/payment/relayer/transactions.ts';
 import type { Authorization, Intent, Operation } from '../../../src/payment/settler.ts';
-import type { Receipt } from '../../../src/payment/usdc/evidence.ts';
+import type { TransactionReceipt } from '../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';
 import { USDC } from './payments.ts';
@@ -55,7 +55,10 @@ export function randomJob(changes: Partial<Intent> = {}): Job {
 }
 
 /** A receipt with the token's logs of these authorizations, each used and paid. */
-export function paidReceipt(authorizations: readonly Authorization[], changes: Partial<Receipt> = {}): Receipt {
+export function paidReceipt(
+  authorizations: readonly Authorization[],
+  changes: Partial<TransactionReceipt> = {},
+): TransactionReceipt {
   const logs = authorizations.flatMap(({ from, to, nonce, value }) => [
     { address: USDC, topics: [AUTHORIZATION_USED, topic(from), topic(nonce)], data: '0x' },
     { address: USDC, topics: [TRANSFER, topic(from), topic(to)], data: amount(value) },
@@ -73,8 +76,8 @@ export function paidReceipt(authorizations: readonly Authorization[], changes: P
 
 /** A node that knows only the token's authorizations. The test sets the end of each. */
 export async function startTokenNode() {
-  const ends = new Map<string, Receipt>();
-  const end = (authorization: Authorization, receipt: Receipt): void =>
+  const ends = new Map<string, TransactionReceipt>();
+  const end = (authorization: Authorization, receipt: TransactionReceipt): void =>
     void ends.set(topic(authorization.nonce), receipt);
   const server = await startRpcServer({
     eth_blockNumber: () => '0x64',
@@ -119,7 +122,7 @@ export async function startTokenNode() {
         return params[1] !== 'latest' && (params[0].data?.startsWith(BALANCE_OF) ?? false);
       }).length,
     /** A third party uses and pays these, in one transaction. */
-    pay: (...authorizations: Authorization[]): Receipt => {
+    pay: (...authorizations: Authorization[]): TransactionReceipt => {
       const receipt = paidReceipt(authorizations);
       for (const authorization of authorizations) end(authorization, receipt);
       return receipt;

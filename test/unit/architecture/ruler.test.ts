@@ -14,7 +14,7 @@ const SOURCE_CEILINGS = {
   'functions with more than 60 lines of their own': 0,
   'option bags': 179,
   'option bags of more than 10 members': 3,
-  'type names used twice in a room': 18,
+  'type names used twice in a room': 1,
   'statements of SQL for the ledger': 154,
 };
 /** The same for what does not ship. */

@@ -101,7 +101,7 @@ interface NwcSession {
 }
 
 type Filter = Parameters<NWCClient['pool']['subscribe']>[1];
-type Event = Awaited<ReturnType<NWCClient['signEvent']>>;
+type NostrEvent = Awaited<ReturnType<NWCClient['signEvent']>>;
 
 /** Event kinds of NIP-47. */
 const INFO = 13194;
@@ -119,8 +119,8 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
   let negotiated = false;
 
   /** The first matching event. The library checks its signature; the relays check nothing. */
-  function first(filter: Filter, signal: AbortSignal): Promise<Event> {
-    const { promise, resolve } = Promise.withResolvers<Event>();
+  function first(filter: Filter, signal: AbortSignal): Promise<NostrEvent> {
+    const { promise, resolve } = Promise.withResolvers<NostrEvent>();
     const subscription = pool.subscribe(relayUrls, filter, { onevent: resolve });
     return orAborted(promise, signal).finally(() => subscription.close());
   }
@@ -143,7 +143,7 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
     negotiated = true;
   }
 
-  async function compose(method: string, params: object): Promise<Event> {
+  async function compose(method: string, params: object): Promise<NostrEvent> {
     try {
       const content: string = await client.encrypt(walletPubkey, JSON.stringify({ method, params }));
       const tags = [
@@ -169,7 +169,7 @@ export async function openNwcSession(connection: string): Promise<NwcSession> {
     return readReply(await Promise.race([reply, published.then(() => reply)]));
   }
 
-  async function readReply({ content }: Event): Promise<NwcAnswer> {
+  async function readReply({ content }: NostrEvent): Promise<NwcAnswer> {
     try {
       const { error, result } = response.parse(JSON.parse(await client.decrypt(walletPubkey, content)));
       return error ? { refused: /^[A-Z_]{1,40}$/.test(error.code) ? error.code : 'no known code' } : { result };

@@ -2,7 +2,7 @@ import { type Hex, keccak256, parseTransaction } from 'viem';
 import { RpcError } from '../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import type { Intent } from '../../../../src/payment/settler.ts';
-import type { Receipt } from '../../../../src/payment/usdc/evidence.ts';
+import type { TransactionReceipt } from '../../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED } from '../../../../src/payment/usdc/token.ts';
 import { USDC } from '../payments.ts';
 import { paidReceipt } from '../token-node.ts';
@@ -27,7 +27,7 @@ interface Pooled {
 
 interface Use {
   readonly block: number;
-  readonly receipt: Receipt;
+  readonly receipt: TransactionReceipt;
   /** No log shows it before this time. */
   readonly hiddenUntilMs: number;
 }
@@ -39,7 +39,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
   const intents = scenario.bursts.flatMap((burst) => burst.intents);
   const pool = new Map<number, Pooled>();
   const uses = new Map<string, Use>();
-  const receipts = new Map<string, Receipt>();
+  const receipts = new Map<string, TransactionReceipt>();
   const counts = [0];
   let head = FIRST_BLOCK;
   let mined = 0;
@@ -77,7 +77,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
       .map(({ intent }) => intent);
   }
 
-  function execute(transaction: Pooled): Receipt {
+  function execute(transaction: Pooled): TransactionReceipt {
     const within = intentsIn(transaction.raw);
     const isOut = within.some(burns);
     const settled = isOut ? [] : within.filter((intent) => goesThrough(intent, false));
@@ -114,7 +114,7 @@ export function createWorldChain(scenario: Scenario, dice: Dice, nowMs: () => nu
     isDuring,
     intentsIn,
     goesThrough,
-    receiptOf: (hash: string): Receipt | null => receipts.get(hash) ?? null,
+    receiptOf: (hash: string): TransactionReceipt | null => receipts.get(hash) ?? null,
     countAt: (block: number): number => counts[Math.max(0, block - FIRST_BLOCK)] ?? mined,
     timeOf,
     hasCode(address: string): boolean {

@@ -4,7 +4,7 @@ import { createChainClient, type OpenChainClient } from '../../../../src/chain/r
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/settler.ts';
 import { createSurplusCount, createTransferBooks, forBooks, readReceipts } from '../../../../src/payment/usdc/books.ts';
-import { createEvidence, type Receipt } from '../../../../src/payment/usdc/evidence.ts';
+import { createEvidence, type TransactionReceipt } from '../../../../src/payment/usdc/evidence.ts';
 import { TRANSFER } from '../../../../src/payment/usdc/token.ts';
 import type { Payment } from '../../../../src/store/ports/payments.ts';
 import { RpcFault, startRpcServer } from '../../../support/chain/rpc-server.ts';
@@ -144,7 +144,7 @@ describe('a second look at a receipt', () => {
   const receipt = (gasUsed: string) => paidReceipt([], { transactionHash: bytesToHex(hash), gasUsed });
 
   /** Takes a second look over two providers, of which the first is silent where it says null. */
-  async function look(first: Receipt | null, second: Receipt) {
+  async function look(first: TransactionReceipt | null, second: TransactionReceipt) {
     const other = await startTokenNode();
     node.server.methods.eth_getTransactionReceipt = () => first;
     other.server.methods.eth_getTransactionReceipt = () => second;
@@ -242,7 +242,7 @@ describe('what came in beyond the ledger', () => {
 // A receipt that the node gives for another transaction proves nothing.
 test('the receipt of another transaction is unread', async () => {
   const a = randomAuthorization();
-  const receipt: Receipt = paidReceipt([a]);
+  const receipt: TransactionReceipt = paidReceipt([a]);
   node.server.methods.eth_getTransactionReceipt = () => receipt;
   const hash = randomBytes(32);
   expect((await readReceipts(chain, [hash]))(hash)).toBe('unread');

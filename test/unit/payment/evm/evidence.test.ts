@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/settler.ts';
-import { paymentsIn, type Receipt, readReceipt } from '../../../../src/payment/usdc/evidence.ts';
+import { paymentsIn, readReceipt, type TransactionReceipt } from '../../../../src/payment/usdc/evidence.ts';
 import { AUTHORIZATION_CANCELED, AUTHORIZATION_USED, TRANSFER } from '../../../../src/payment/usdc/token.ts';
 import { USDC } from '../../../support/usdc/payments.ts';
 
@@ -26,7 +26,7 @@ const transfer = (a: Authorization, value = a.value, address: string = USDC) => 
   topics: [TRANSFER, word(a.from), word(a.to)],
   data: amount(value),
 });
-const receipt = (logs: Receipt['logs'], status = '0x1'): Receipt => ({
+const receipt = (logs: TransactionReceipt['logs'], status = '0x1'): TransactionReceipt => ({
   status,
   logs,
   blockNumber: '0x1',
@@ -36,7 +36,8 @@ const receipt = (logs: Receipt['logs'], status = '0x1'): Receipt => ({
 
 describe('a receipt', () => {
   const [a, b] = [authorization(), authorization()];
-  const paid = (logs: Receipt['logs'], of = a, status = '0x1') => paymentsIn(receipt(logs, status), USDC)(of);
+  const paid = (logs: TransactionReceipt['logs'], of = a, status = '0x1') =>
+    paymentsIn(receipt(logs, status), USDC)(of);
 
   test('pays for an authorization when its use is followed by its transfer, Arc’s mirror log between them or not', () => {
     expect(paid([used(a), transfer(a)])).toBe(1000n);
@@ -49,7 +50,7 @@ describe('a receipt', () => {
     const each = paymentsIn(receipt(logs), USDC);
     expect([each(a), each(b), each(authorization())]).toEqual([1000n, 1000n, null]);
   });
-  test.each<[string, Receipt['logs'], string?]>([
+  test.each<[string, TransactionReceipt['logs'], string?]>([
     ['nothing', []],
     ['a use without a transfer', [used(a)]],
     ['a transfer without a use', [transfer(a)]],
@@ -85,7 +86,7 @@ describe('a receipt of a payment that its recipient passes on', () => {
     topics: [TRANSFER, word(a.to), word(to)],
     data: amount(value),
   });
-  const paid = (logs: Receipt['logs'], of = a) => paymentsIn(receipt(logs), USDC)(of);
+  const paid = (logs: TransactionReceipt['logs'], of = a) => paymentsIn(receipt(logs), USDC)(of);
 
   test('pays when the same amount goes on to the contract, alone and in a batch', () => {
     expect(paid([used(a), transfer(a), on()])).toBe(1000n);
@@ -93,7 +94,7 @@ describe('a receipt of a payment that its recipient passes on', () => {
     expect([paid(logs), paid(logs, b)]).toEqual([1000n, 1000n]);
   });
 
-  test.each<[string, Receipt['logs']]>([
+  test.each<[string, TransactionReceipt['logs']]>([
     ['stays with the recipient, as after a plain transfer', [used(a), transfer(a)]],
     ['goes on before it came', [used(a), on(), transfer(a)]],
     ['goes on under another authorization', [used(a), transfer(a), used(b), transfer(b), on()]],

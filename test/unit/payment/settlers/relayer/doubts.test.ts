@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Job } from '../../../../../src/payment/relayer/transactions.ts';
-import type { Receipt } from '../../../../../src/payment/usdc/evidence.ts';
+import type { TransactionReceipt } from '../../../../../src/payment/usdc/evidence.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { openRelayerBench } from '../../../../support/usdc/relayer-bench.ts';
 import { paidReceipt, randomAuthorization, randomJob } from '../../../../support/usdc/token-node.ts';
@@ -26,10 +26,10 @@ const paying =
   () =>
     paidReceipt(authorizations(jobs));
 const reverted =
-  (changes: Partial<Receipt> = {}) =>
+  (changes: Partial<TransactionReceipt> = {}) =>
   () =>
     paidReceipt([], { status: '0x0', ...changes });
-const settledIn = ({ transactionHash }: Receipt) => ({
+const settledIn = ({ transactionHash }: TransactionReceipt) => ({
   kind: 'settled',
   block: 100,
   paid: 1000n,

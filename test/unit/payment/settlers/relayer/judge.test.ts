@@ -8,7 +8,7 @@ import {
   judgeRefused,
   judgeUnresolved,
 } from '../../../../../src/payment/relayer/verdicts.ts';
-import type { Receipt } from '../../../../../src/payment/usdc/evidence.ts';
+import type { TransactionReceipt } from '../../../../../src/payment/usdc/evidence.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { paidReceipt, randomJob } from '../../../../support/usdc/token-node.ts';
 
@@ -21,12 +21,12 @@ const transactionOf = (jobs: readonly Job[], gas: bigint): Transaction => ({
   hash: '0x',
   price: { maxFeePerGas: 1n, maxPriorityFeePerGas: 1n },
 });
-const paying = (jobs: readonly Job[], gasUsed: bigint): Receipt =>
+const paying = (jobs: readonly Job[], gasUsed: bigint): TransactionReceipt =>
   paidReceipt(
     jobs.map(({ intent }) => intent.authorization),
     { gasUsed: `0x${gasUsed.toString(16)}` },
   );
-const judge = (jobs: readonly Job[], gas: bigint, receipt: Receipt) =>
+const judge = (jobs: readonly Job[], gas: bigint, receipt: TransactionReceipt) =>
   judgeReceipt(transactionOf(jobs, gas), receipt, USDC);
 const kindsOf = (job: Job, { rulings }: ReturnType<typeof judge>) =>
   rulings.filter((ruling) => ruling.job === job).map(({ verdict }) => verdict.kind);
