@@ -113,7 +113,9 @@ function describeRoute({ method, url, ...route }: Route, found: Components): Ope
   const { id: operationId, tag, summary, description, path, query, body } = route;
   const answers = Object.entries(route.answers).map(([status, { description, type, schema }]) => [
     status,
-    { description, ...(type && schema && { content: { [type]: { schema: describeSchema(schema, found) } } }) },
+    type && schema
+      ? { description, content: { [type]: { schema: describeSchema(schema, found) } } }
+      : { description, type: 'null' },
   ]);
   return {
     method,
