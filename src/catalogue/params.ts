@@ -12,7 +12,7 @@ export const MOST_NAMED = 10;
 /** Characters of a faulty name that an answer repeats. */
 const MOST_OF_NAME = 100;
 
-type Parsed = Pick<Endpoint<never>, 'params'> & Partial<Pick<Endpoint<never>, 'example'>>;
+export type Parsed = Pick<Endpoint<never>, 'params'> & Partial<Pick<Endpoint<never>, 'example'>>;
 
 /** Throws BadParameter with every fault. Unknown and repeated names are faults: no typing error is paid for. */
 export function parseParams(endpoint: Parsed, query: Query): unknown {
@@ -85,24 +85,22 @@ export interface ParamDoc {
   readonly schema: Readonly<JsonSchema>;
 }
 
-type Described = Pick<Endpoint<never>, 'params' | 'example'>;
-
 /** Six documents describe each endpoint: made anew for each, the schemas took a thirtieth of a start's time. */
-const docsOf = new WeakMap<Described, readonly ParamDoc[]>();
+const docsOf = new WeakMap<Parsed, readonly ParamDoc[]>();
 
 /** Made once, and shared by all callers. */
-export function describeParams(endpoint: Described): readonly ParamDoc[] {
+export function describeParams(endpoint: Parsed): readonly ParamDoc[] {
   const docs = docsOf.get(endpoint) ?? paramsOf(endpoint);
   docsOf.set(endpoint, docs);
   return docs;
 }
 
-function paramsOf(endpoint: Described): ParamDoc[] {
+function paramsOf(endpoint: Parsed): ParamDoc[] {
   return Object.entries(endpoint.params.shape).map(([name, param]) => {
     // zod leaves required and default out of the schema of a transformed value, so an absent one is parsed.
     const absent = z.safeParse(param, undefined);
     const { description, ...schema } = toJsonSchema(param, 'input');
-    const example = endpoint.example.params[name];
+    const example = endpoint.example?.params[name];
     const integer = schema.type === 'integer';
     if (integer) delete schema.pattern;
     if (absent.success && absent.data !== undefined) schema.default = asWritten(absent.data);

@@ -1,33 +1,37 @@
 import { z } from 'zod';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
-import { describeParams, toJsonSchema } from '../../catalogue/params.ts';
+import { describeParams, type Parsed, toJsonSchema } from '../../catalogue/params.ts';
 import { type Mount, pascal } from '../../catalogue/paths.ts';
 import { sourceSchema } from '../../lib/service.ts';
-import { always, anyMembers, COMPONENTS, PROBLEM, said, saidOrNull } from './route.ts';
+import {
+  type Answered,
+  always,
+  anyMembers,
+  COMPONENTS,
+  inJson,
+  PROBLEM,
+  problem,
+  said,
+  saidOrNull,
+  whole,
+} from './route.ts';
 
 // The schemas and the responses that the document describes once, and how a declared schema is written in it.
 
 export type Json = Record<string, unknown>;
 
-export const reference = (kind: 'headers' | 'responses' | 'schemas', name: string): Json => ({
+const reference = (kind: 'headers' | 'responses' | 'schemas', name: string): Json => ({
   $ref: `#/components/${kind}/${name}`,
 });
 
 /** Generated clients name a type by it: `PaidFeesEstimate`. */
-export function answerName({ access, path }: Pick<Endpoint<never>, 'access' | 'path'>): string {
+function answerName({ access, path }: Pick<Endpoint<never>, 'access' | 'path'>): string {
   return pascal(`${access}${path}`);
 }
 
-export function problemName(endpoint: Pick<Endpoint<never>, 'access' | 'path'>): string {
+function problemName(endpoint: Pick<Endpoint<never>, 'access' | 'path'>): string {
   return `${answerName(endpoint)}Problem`;
 }
-
-export const COMPONENT_HEADERS: Json = {
-  RequestId: { description: 'Names this answer; quote it when you report something', schema: { type: 'string' } },
-  RetryAfter: { description: 'Seconds to wait', schema: { type: 'integer' } },
-};
-export const REQUEST_ID_HEADER: Json = { 'X-Request-Id': reference('headers', 'RequestId') };
-export const RETRY_AFTER_HEADER: Json = { 'Retry-After': reference('headers', 'RetryAfter') };
 
 /** So many answers must have a part for it to be described once for all. */
 const MIN_ANSWERS = 3;
@@ -96,14 +100,14 @@ export type Components = Map<string, z.core.$ZodType>;
 
 /** Components may name others, which come after them. */
 function describeComponents(found: Components): Json {
-  const described: Json = { LightningChallenge: describeSchema(LIGHTNING_CHALLENGE, found) };
+  const described: Json = {};
   for (const [name, type] of found) described[name] = describeSchema(type, found, type);
   return described;
 }
 
 /** A query by the names of its parameters. */
-export function describeQuery(endpoint: Pick<Endpoint<never>, 'params' | 'example'>): Json {
-  const params = describeParams(endpoint);
+export function describeQuery(asked: Parsed): Json {
+  const params = describeParams(asked);
   const properties = params.map(({ name, description, schema }) => [name, { ...schema, description }]);
   const required = params.filter((param) => param.required).map(({ name }) => name);
   return { type: 'object', properties: Object.fromEntries(properties), required };
@@ -111,11 +115,11 @@ export function describeQuery(endpoint: Pick<Endpoint<never>, 'params' | 'exampl
 
 /** The parameters of a declared route. */
 export function describeMembers(params: z.ZodObject): Json {
-  return plain(describeQuery({ params, example: { params: {}, result: {} } }));
+  return plain(describeQuery({ params }));
 }
 
 /** The document has them whatever routes say. */
-const EVERYWHERE = ['Problem', 'Source'];
+const EVERYWHERE = ['Problem', 'Hint', 'Source'];
 
 /** JSON Schema with references to components, but for the one that is `described`. `found` gets those. */
 export function describeSchema(type: z.core.$ZodType, found: Components, described?: z.core.$ZodType): Json {
@@ -161,17 +165,10 @@ function eitherOf(forms: readonly Json[]): Json {
   return { ...form, type: [form.type, 'null'] };
 }
 
-const PROBLEM_EXAMPLE = {
-  type: 'about:blank',
-  title: 'Bad Request',
-  status: 400,
-  detail: 'gas: a whole number from 1 to 30000000',
-  instance: '/v1/fees/estimate',
-  code: 'bad_parameter',
-  charged: false,
-  requestId: 'Qm9vdFByZWZpeA-2s',
-  errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
-};
+const HINT = z.strictObject({
+  hint: said('What is wrong, or what the route sells; the price; what to do next; where to read more'),
+});
+COMPONENTS.add(HINT, { name: 'Hint' });
 
 /** The 402 of Lightning: its body repeats the header, with the price. */
 const LIGHTNING_CHALLENGE = z
@@ -189,150 +186,7 @@ const LIGHTNING_CHALLENGE = z
     btcUsd: saidOrNull('The rate of the quote; null without one'),
   })
   .meta({ description: 'The JSON of the PAYMENT-REQUIRED header, and the price' });
-
-const OWN_SCHEMAS: Json = {
-  Problem: {
-    ...toJsonSchema(PROBLEM, 'input'),
-    description: 'RFC 9457 problem details; routes may add members',
-    examples: [PROBLEM_EXAMPLE],
-  },
-  Hint: toJsonSchema(
-    z.strictObject({
-      hint: said('What is wrong, or what the route sells; the price; what to do next; where to read more'),
-    }),
-    'input',
-  ),
-};
-const SOURCE = toJsonSchema(sourceSchema, 'output');
-
-export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json {
-  const problems = PROBLEMS.map((row) => [row[0], problemOf(endpoint, row)]);
-  return {
-    200: success(endpoint, mount),
-    ...Object.fromEntries(problems),
-    ...(mount === 'free'
-      ? {}
-      : { 402: reference('responses', UNPAID_NAMES[mount]), 409: reference('responses', 'InFlight') }),
-    ...(mount === 'paid' || mount === 'mpp' ? { 410: reference('responses', 'Gone') } : {}),
-    ...(endpoint.reportsFault ? { 503: badNews(endpoint) } : {}),
-  };
-}
-
-/** The problems that every route of the catalogue may answer. */
-const PROBLEMS: readonly (readonly [status: number, name: string, description: string])[] = [
-  [400, 'BadParameter', 'A parameter is bad; `errors` names it. Not charged, unless `charged` is "unknown".'],
-  [
-    404,
-    'NotFound',
-    'What was asked for does not exist. Not charged, unless `charged` is "unknown": present the same payment again.',
-  ],
-  [
-    429,
-    'TooManyRequests',
-    'Too many requests; wait for Retry-After. Nothing is charged for it; a payment that came with it was perhaps not ' +
-      'looked at (`charged` is then "unknown"): present the same one again.',
-  ],
-  [500, 'Fault', 'A fault of the service. Not charged, unless `charged` is "unknown": present the same payment again.'],
-  [
-    502,
-    'BadSource',
-    'A source of the data failed. Not charged, unless `charged` is "unknown": present the same payment again.',
-  ],
-  [
-    503,
-    'NotNow',
-    'Not possible now, or an outcome of the payment that is not known yet (`charged` is then "unknown"). Repeat the ' +
-      'same request.',
-  ],
-];
-
-/** These problems have the endpoint's members, unless the service itself ran out of time. */
-const TELLING = [404, 502];
-
-function problemOf(endpoint: Endpoint<never>, [status, name, description]: (typeof PROBLEMS)[number]): Json {
-  if (!endpoint.problemMembers || !TELLING.includes(status)) return reference('responses', name);
-  return problem(status, description, { anyOf: [reference('schemas', problemName(endpoint)), OF_PROBLEM] });
-}
-
-function success(endpoint: Endpoint<never>, mount: Mount): Json {
-  return {
-    description: endpoint.summary,
-    headers: { ...REQUEST_ID_HEADER, ...HEADERS[mount] },
-    content: { 'application/json': { schema: reference('schemas', answerName(endpoint)) } },
-  };
-}
-
-function badNews(endpoint: Endpoint<never>): Json {
-  const { headers, content } = problem(503, '');
-  const own = { 'application/json': { schema: reference('schemas', answerName(endpoint)) } };
-  return {
-    description: 'The same body as with 200: its `status` says what is wrong.',
-    headers,
-    content: { ...own, ...(content as Json) },
-  };
-}
-
-export function componentResponses(mpp: boolean): Json {
-  return {
-    ...Object.fromEntries(PROBLEMS.map(([status, name, description]) => [name, problem(status, description)])),
-    ...Object.fromEntries(UNREAD.map((row) => [row[1], unread(row)])),
-    InFlight: problem(409, IN_FLIGHT),
-    Gone: GONE,
-    Unpaid: UNPAID,
-    UnpaidLightning: UNPAID_LIGHTNING,
-    ...(mpp && { UnpaidMpp: UNPAID_MPP }),
-  };
-}
-
-const text = (description: string): Json => ({ description, schema: { type: 'string' } });
-
-const OF_PROBLEM = reference('schemas', 'Problem');
-
-function problem(status: number, description: string, schema = OF_PROBLEM): Json {
-  const waits = status === 429 || status === 503;
-  return {
-    description,
-    headers: { ...REQUEST_ID_HEADER, ...(waits ? RETRY_AFTER_HEADER : {}) },
-    content: { 'application/problem+json': { schema } },
-  };
-}
-
-const RECEIPT = 'Base64url JSON: MPP’s receipt';
-
-const HEADERS: Record<Mount, Json> = {
-  free: { ETag: text('Send it back in If-None-Match and get 304 while nothing changed') },
-  paid: { 'PAYMENT-RESPONSE': text('Base64 JSON: the settlement with its transaction hash') },
-  lightning: {
-    'PAYMENT-RESPONSE': text('Base64 JSON: the settlement with the payment hash'),
-    'Payment-Receipt': text(`${RECEIPT}, where the payment came over MPP`),
-  },
-  mpp: { 'Payment-Receipt': text(`${RECEIPT} with its transaction hash`) },
-};
-
-const PAYMENT_REQUIRED = text(
-  'Base64 JSON of x402 version 2: `accepts` holds what to pay, `error` why a payment was refused',
-);
-
-const LINK = text('`rel="api-catalog"`: the documents of all APIs (RFC 9727)');
-
-const UNPAID: Json = {
-  description:
-    'Not paid, or the payment was refused: `error` in the header says why. Nothing was charged for this request.',
-  headers: { 'PAYMENT-REQUIRED': PAYMENT_REQUIRED, Link: LINK, ...REQUEST_ID_HEADER },
-  content: { 'application/json': { schema: reference('schemas', 'Hint') } },
-};
-
-const UNPAID_LIGHTNING: Json = {
-  description:
-    'Not paid: the answer exists and is sold for the invoice in it. Or a proof was refused: `error` says why.',
-  headers: {
-    ...(UNPAID.headers as Json),
-    'WWW-Authenticate': text(
-      'The same invoice in two more protocols, a line each: L402, and `Payment` (MPP), method `lightning`',
-    ),
-  },
-  content: { 'application/json': { schema: reference('schemas', 'LightningChallenge') } },
-};
+COMPONENTS.add(LIGHTNING_CHALLENGE, { name: 'LightningChallenge' });
 
 /** MPP’s own. Whether the refused payment can still move money is not known, so it has no `charged`. */
 const PAYMENT_PROBLEM = z.object({
@@ -344,46 +198,189 @@ const PAYMENT_PROBLEM = z.object({
   challengeId: said('The `id` of the challenge in WWW-Authenticate'),
 });
 
-const UNPAID_MPP: Json = {
-  ...problem(
-    402,
-    'Not paid, or the payment was refused: `code` says why. Nothing was charged for this request.',
-    describeSchema(PAYMENT_PROBLEM, new Map()),
-  ),
-  headers: {
-    'WWW-Authenticate': text('`Payment` (MPP): method `evm`, intent `charge`'),
-    Link: LINK,
-    ...REQUEST_ID_HEADER,
-  },
+const OWN_SCHEMAS: Json = { Problem: toJsonSchema(PROBLEM, 'input'), Hint: toJsonSchema(HINT, 'input') };
+const SOURCE = toJsonSchema(sourceSchema, 'output');
+
+/** Header fields that the document describes once. */
+const HEADERS = {
+  RequestId: said('Names this answer; quote it when you report something'),
+  RetryAfter: whole('Seconds to wait'),
 };
+const REQUEST_ID = { 'X-Request-Id': HEADERS.RequestId };
 
-const UNPAID_NAMES = { paid: 'Unpaid', lightning: 'UnpaidLightning', mpp: 'UnpaidMpp' } as const;
+type Headers = NonNullable<Answered['headers']>;
 
-const GONE_TEXT =
-  'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ' +
-  'ask the seller.';
-const GONE: Json = {
-  ...problem(410, GONE_TEXT),
-  headers: {
-    'PAYMENT-RESPONSE': text('In a payment channel: base64 JSON, the receipt with the charges of the channel'),
-    ...REQUEST_ID_HEADER,
-  },
-};
-const IN_FLIGHT = 'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.';
+/** An answer that the document describes once. */
+type Shared = Answered & { readonly status: number };
 
-/** Refusals of a request's method and size, before a route reads it. */
-const UNREAD: readonly (readonly [status: number, name: string, description: string])[] = [
-  [405, 'MethodNotAllowed', 'The path has no such method; `Allow` names those that it has. Nothing is charged.'],
-  [414, 'UrlTooLong', 'The URL is too long. Nothing is charged.'],
-  [431, 'HeadersTooLarge', 'Request line and headers together are larger than 16 KiB. Nothing is charged.'],
-];
-
-function unread([status, , description]: (typeof UNREAD)[number]): Json {
-  const answer = problem(status, description);
-  if (status !== 405) return answer;
-  return { ...answer, headers: { ...(answer.headers as Json), Allow: text('The methods of the path') } };
+function failing(status: number, description: string, headers?: Headers): Shared {
+  const waits = status === 429 || status === 503;
+  const usual = { ...REQUEST_ID, ...(waits && { 'Retry-After': HEADERS.RetryAfter }) };
+  return { ...problem(description), status, headers: headers ?? usual };
 }
 
-export const UNREAD_RESPONSES: Json = Object.fromEntries(
-  UNREAD.map(([status, name]) => [status, reference('responses', name)]),
-);
+const METHODS = { ...REQUEST_ID, Allow: said('The methods of the path') };
+
+/** Refusals of a request's method and size, before any route reads it. */
+const UNREAD = {
+  MethodNotAllowed: failing(
+    405,
+    'The path has no such method; `Allow` names those that it has. Nothing is charged.',
+    METHODS,
+  ),
+  UrlTooLong: failing(414, 'The URL is too long. Nothing is charged.'),
+  HeadersTooLarge: failing(431, 'Request line and headers together are larger than 16 KiB. Nothing is charged.'),
+};
+
+const UNLESS = 'Not charged, unless `charged` is "unknown"';
+const AGAIN = `${UNLESS}: present the same payment again.`;
+
+/** What every entry of the catalogue may answer. */
+const PROBLEMS = {
+  BadParameter: failing(400, `A parameter is bad; \`errors\` names it. ${UNLESS}.`),
+  NotFound: failing(404, `What was asked for does not exist. ${AGAIN}`),
+  TooManyRequests: failing(
+    429,
+    'Too many requests; wait for Retry-After. Nothing is charged for it; a payment that came with it was perhaps not ' +
+      'looked at (`charged` is then "unknown"): present the same one again.',
+  ),
+  Fault: failing(500, `A fault of the service. ${AGAIN}`),
+  BadSource: failing(502, `A source of the data failed. ${AGAIN}`),
+  NotNow: failing(
+    503,
+    'Not possible now, or an outcome of the payment that is not known yet (`charged` is then "unknown"). Repeat the ' +
+      'same request.',
+  ),
+  ...UNREAD,
+};
+
+const UNPAID_HEADERS = {
+  'PAYMENT-REQUIRED': said(
+    'Base64 JSON of x402 version 2: `accepts` holds what to pay, `error` why a payment was refused',
+  ),
+  Link: said('`rel="api-catalog"`: the documents of all APIs (RFC 9727)'),
+  ...REQUEST_ID,
+};
+
+const NOT_PAID = 'Not paid, or the payment was refused';
+const UNCHARGED = 'Nothing was charged for this request.';
+
+/** What may be answered where a payment is asked for. */
+const OF_PAYMENT = {
+  InFlight: failing(
+    409,
+    'This payment is being worked on, or its identifier came with another payload. Wait for Retry-After.',
+  ),
+  Gone: failing(
+    410,
+    'The payment was taken, and its answer was not fetched while it was kept (`charged` is true). Do not pay again: ' +
+      'ask the seller.',
+    {
+      'PAYMENT-RESPONSE': said('In a payment channel: base64 JSON, the receipt with the charges of the channel'),
+      ...REQUEST_ID,
+    },
+  ),
+  Unpaid: unpaid(inJson(HINT, `${NOT_PAID}: \`error\` in the header says why. ${UNCHARGED}`), UNPAID_HEADERS),
+  UnpaidLightning: unpaid(
+    inJson(
+      LIGHTNING_CHALLENGE,
+      'Not paid: the answer exists and is sold for the invoice in it. Or a proof was refused: `error` says why.',
+    ),
+    {
+      ...UNPAID_HEADERS,
+      'WWW-Authenticate': said(
+        'The same invoice in two more protocols, a line each: L402, and `Payment` (MPP), method `lightning`',
+      ),
+    },
+  ),
+  UnpaidMpp: unpaid(
+    { ...problem(`${NOT_PAID}: \`code\` says why. ${UNCHARGED}`), schema: PAYMENT_PROBLEM },
+    {
+      'WWW-Authenticate': said('`Payment` (MPP): method `evm`, intent `charge`'),
+      Link: UNPAID_HEADERS.Link,
+      ...REQUEST_ID,
+    },
+  ),
+};
+
+function unpaid(answer: Answered, headers: Headers): Shared {
+  return { ...answer, status: 402, headers };
+}
+
+const { InFlight, Gone, Unpaid, UnpaidLightning, UnpaidMpp } = OF_PAYMENT;
+const ON: Record<Mount, Readonly<Record<string, Shared>>> = {
+  free: PROBLEMS,
+  paid: { ...PROBLEMS, InFlight, Gone, Unpaid },
+  lightning: { ...PROBLEMS, InFlight, UnpaidLightning },
+  mpp: { ...PROBLEMS, InFlight, Gone, UnpaidMpp },
+};
+
+const referencesTo = (shared: Readonly<Record<string, Shared>>): Json =>
+  Object.fromEntries(Object.entries(shared).map(([name, { status }]) => [status, reference('responses', name)]));
+
+/** What every served path answers. */
+export const UNREAD_RESPONSES: Json = referencesTo(UNREAD);
+
+const RECEIPT = 'Base64url JSON: MPP’s receipt';
+
+const REPLY_HEADERS: Record<Mount, Headers> = {
+  free: { ETag: said('Send it back in If-None-Match and get 304 while nothing changed') },
+  paid: { 'PAYMENT-RESPONSE': said('Base64 JSON: the settlement with its transaction hash') },
+  lightning: {
+    'PAYMENT-RESPONSE': said('Base64 JSON: the settlement with the payment hash'),
+    'Payment-Receipt': said(`${RECEIPT}, where the payment came over MPP`),
+  },
+  mpp: { 'Payment-Receipt': said(`${RECEIPT} with its transaction hash`) },
+};
+
+export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json {
+  const found: Components = new Map();
+  const reply = { 'application/json': { schema: reference('schemas', answerName(endpoint)) } };
+  const responses = referencesTo(ON[mount]);
+  const headers = { ...REQUEST_ID, ...REPLY_HEADERS[mount] };
+  responses[200] = { ...describeAnswer({ description: endpoint.summary, headers }, found), content: reply };
+  if (endpoint.problemMembers) {
+    const schema = { anyOf: [reference('schemas', problemName(endpoint)), reference('schemas', 'Problem')] };
+    const content = { 'application/problem+json': { schema } };
+    for (const told of TELLING) responses[told.status] = { ...describeAnswer(told, found), content };
+  }
+  if (endpoint.reportsFault) {
+    const { content, ...rest } = describeAnswer(BAD_NEWS, found);
+    responses[503] = { ...rest, content: { ...reply, ...(content as Json) } };
+  }
+  return responses;
+}
+
+/** These have the endpoint's members, unless the service itself ran out of time. */
+const TELLING = [PROBLEMS.NotFound, PROBLEMS.BadSource];
+const BAD_NEWS = failing(503, 'The same body as with 200: its `status` says what is wrong.');
+
+/** `found` gets the components that they name. */
+export function componentResponses(mpp: boolean, found: Components): Json {
+  const { UnpaidMpp: _, ...others } = OF_PAYMENT;
+  return mapValues({ ...PROBLEMS, ...(mpp ? OF_PAYMENT : others) }, (answer) => describeAnswer(answer, found));
+}
+
+export const componentHeaders = (): Json => mapValues(HEADERS, describeHeader);
+
+/** An answer without a body has no content. */
+export function describeAnswer({ description, headers, type, schema }: Answered, found: Components): Json {
+  return {
+    description,
+    ...(headers && { headers: mapValues(headers, referToHeader) }),
+    ...(type && schema && { content: { [type]: { schema: describeSchema(schema, found) } } }),
+  };
+}
+
+function referToHeader(type: z.ZodType): Json {
+  const [name] = Object.entries(HEADERS).find(([, shared]) => shared === type) ?? [];
+  return name === undefined ? describeHeader(type) : reference('headers', name);
+}
+
+function describeHeader(type: z.ZodType): Json {
+  const { description, ...schema } = describeSchema(type, new Map());
+  return { description, schema };
+}
+
+const mapValues = <T>(values: Readonly<Record<string, T>>, map: (value: T) => Json): Json =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));

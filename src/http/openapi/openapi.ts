@@ -1,15 +1,15 @@
 import swagger from '@fastify/swagger';
 import Fastify from 'fastify';
 import type { Endpoint } from '../../catalogue/endpoint.ts';
-import { describeParams } from '../../catalogue/params.ts';
 import { type Mount, operationIdOf, pathOn, surfacesOf } from '../../catalogue/paths.ts';
 import { createLlmsText, type Described, dearestRequirement, type Requirement } from '../documents.ts';
 import { NO_SCHEMAS } from '../server-options.ts';
 import {
-  COMPONENT_HEADERS,
   type Components,
+  componentHeaders,
   componentResponses,
   componentSchemas,
+  describeAnswer,
   describeMembers,
   describeQuery,
   describeResponses,
@@ -37,11 +37,11 @@ interface OpenApiOptions extends Omit<Described, 'acceptsOf'> {
   readonly contactUrl?: string | null;
 }
 
-/** A route in the form that the plugin takes. */
-interface Operation {
-  readonly method: 'GET' | 'POST';
+/** A route in the form that the plugin takes, but for its answers: it takes no references to them. */
+interface Operation extends Pick<Route, 'method'> {
   readonly url: string;
   readonly schema: Json;
+  readonly responses: Json;
 }
 
 type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
@@ -53,9 +53,16 @@ type Terms = Required<Pick<OpenApiOptions, 'requirementOf' | 'acceptsOf'>>;
 export async function createOpenApi(options: OpenApiOptions): Promise<Document> {
   const { catalogue, requirementOf, acceptsOf = (endpoint) => [requirementOf(endpoint)] } = options;
   const { publicOrigin, mpp = false, contactUrl } = options;
-  const scribe = Fastify({ exposeHeadRoutes: false, schemaController: NO_SCHEMAS });
-  scribe.setValidatorCompiler(() => () => true);
-  scribe.setSerializerCompiler(() => JSON.stringify);
+  const found: Components = new Map();
+  const responses = componentResponses(mpp, found);
+  const operations = [
+    ...catalogue.flatMap((endpoint) =>
+      mountsOf(endpoint, options).map((mount) => describeOperation(endpoint, mount, { requirementOf, acceptsOf })),
+    ),
+    ...mountedOf(options).map((route) => describeRoute(route, found)),
+  ];
+  const schemas = componentSchemas(catalogue, found);
+  const components: Json = { schemas, responses, headers: componentHeaders(), securitySchemes: SECURITY_SCHEMES };
   const info = {
     title: 'percall',
     version: INTERFACE_VERSION,
@@ -64,42 +71,32 @@ export async function createOpenApi(options: OpenApiOptions): Promise<Document> 
     license: { name: 'MIT', identifier: 'MIT' },
     'x-guidance': createLlmsText(options),
   };
-  await scribe.register(swagger, {
-    convertConstToEnum: false,
-    openapi: {
-      openapi: '3.1.0',
-      info,
-      externalDocs: { url: `${publicOrigin}/llms.txt`, description: 'The same in short, for models' },
-      servers: [{ url: publicOrigin }],
-      tags: tagsWith(mpp),
-      components: { securitySchemes: SECURITY_SCHEMES as Record<string, never> },
-    },
-  });
-  // Crawlers treat a missing statement as unknown. Alternatives are payments.
-  const add = ({ method, url, schema }: Operation) =>
-    scribe.route({ method, url, schema: { security: [], ...schema }, handler: () => null });
-  const sold = catalogue.flatMap((endpoint) => mountsOf(endpoint, options).map((mount) => ({ endpoint, mount })));
-  for (const { endpoint, mount } of sold) {
-    const schema = describeOperation(endpoint, mount, { requirementOf, acceptsOf });
-    add({ method: 'GET', url: pathOn(endpoint, mount), schema });
-  }
-  const components: Components = new Map();
-  for (const route of mountedOf(options)) add(describeRoute(route, components));
-  await scribe.ready();
-  const document = structuredClone(scribe.swagger()) as Document;
-  await scribe.close();
-  addResponses(document, sold);
-  return {
-    ...document,
+  const openapi = {
+    openapi: '3.1.0',
+    info,
+    components: { securitySchemes: SECURITY_SCHEMES as Record<string, never> },
+    servers: [{ url: publicOrigin }],
+    tags: tagsWith(mpp),
+    externalDocs: { url: `${publicOrigin}/llms.txt`, description: 'The same in short, for models' },
     'x-service-info': describeServiceInfo(publicOrigin),
-    components: {
-      schemas: componentSchemas(catalogue, components),
-      responses: componentResponses(mpp),
-      headers: COMPONENT_HEADERS,
-      securitySchemes: SECURITY_SCHEMES,
-    },
   };
+  const scribe = Fastify({ exposeHeadRoutes: false, schemaController: NO_SCHEMAS });
+  await scribe.register(swagger, { convertConstToEnum: false, openapi });
+  for (const { method, url, schema } of operations) {
+    scribe.route({ method, url, config: { swaggerTransform: () => ({ schema, url }) }, handler: () => null });
+  }
+  await scribe.ready();
+  const document = scribe.swagger() as Document;
+  await scribe.close();
+  const answers = new Map(operations.map(({ schema, responses }) => [schema.operationId, responses]));
+  for (const operation of Object.values(document.paths).flatMap((path) => Object.values(path))) {
+    operation.responses = answers.get(operation.operationId);
+  }
+  // The plugin would convert what examples hold, as if it were schemas.
+  return { ...document, components };
 }
+
+type Document = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
 
 /** The mounted ones. Those that the list does not know come last. */
 function mountedOf({ declared, mounted }: OpenApiOptions): readonly Route[] {
@@ -108,29 +105,21 @@ function mountedOf({ declared, mounted }: OpenApiOptions): readonly Route[] {
   return [...declared.filter((route) => seen.has(route)), ...[...seen].filter((route) => !declared.includes(route))];
 }
 
-/** As the plugin takes a route. `found` gets the components that it names. */
+/** `found` gets the components that it names. Crawlers take a missing `security` for an unknown one. */
 function describeRoute({ method, url, ...route }: Route, found: Components): Operation {
-  const { id: operationId, tag, summary, description, path, query, body } = route;
-  const answers = Object.entries(route.answers).map(([status, { description, type, schema }]) => [
-    status,
-    type && schema
-      ? { description, content: { [type]: { schema: describeSchema(schema, found) } } }
-      : { description, type: 'null' },
-  ]);
-  return {
-    method,
-    url,
-    schema: {
-      operationId,
-      tags: [tag],
-      summary,
-      ...(description && { description }),
-      ...(query && { querystring: describeMembers(query) }),
-      ...(path && { params: describeMembers(path) }),
-      ...(body && { body: describeSchema(body, found) }),
-      response: Object.fromEntries(answers),
-    },
+  const { id: operationId, summary, tag, description, path, query, body } = route;
+  const answers = Object.entries(route.answers).map(([status, answer]) => [status, describeAnswer(answer, found)]);
+  const schema = {
+    operationId,
+    summary,
+    tags: [tag],
+    description,
+    querystring: query && describeMembers(query),
+    params: path && describeMembers(path),
+    body: body && describeSchema(body, found),
+    security: [],
   };
+  return { method, url, schema, responses: { ...UNREAD_RESPONSES, ...Object.fromEntries(answers) } };
 }
 
 function describeContact(url: string): Json {
@@ -149,15 +138,17 @@ function mountsOf(endpoint: Endpoint<never>, options: OpenApiOptions): Mount[] {
   return mounts.filter(isServed);
 }
 
-function describeOperation(endpoint: Endpoint<never>, mount: Mount, terms: Terms): Json {
-  return {
+function describeOperation(endpoint: Endpoint<never>, mount: Mount, terms: Terms): Operation {
+  const schema = {
     operationId: operationIdOf(endpoint.path, mount),
-    tags: [mount],
     summary: endpoint.label,
+    tags: [mount],
     description: endpoint.summary,
-    ...(describeParams(endpoint).length > 0 && { querystring: describeQuery(endpoint) }),
+    querystring: describeQuery(endpoint),
+    security: [],
     ...describePayment(endpoint, mount, terms),
   };
+  return { method: 'GET', url: pathOn(endpoint, mount), schema, responses: describeResponses(endpoint, mount) };
 }
 
 /** The header, `security`, and `x-payment-info` in two forms for crawlers. MPP's offers need a `Payment` challenge. */
@@ -233,19 +224,6 @@ const PAYLOAD = 'Base64 JSON of an x402 version 2 payment payload';
 
 function x402({ scheme, network, asset, amount, payTo, maxTimeoutSeconds }: Requirement): Json {
   return { x402: { protocol: 'x402', version: 2, scheme, network, asset, amount, payTo, maxTimeoutSeconds } };
-}
-
-type Document = Json & { readonly paths: Record<string, Partial<Record<'get' | 'post', Json>>> };
-
-/** The plugin takes no references to responses. */
-function addResponses({ paths }: Document, sold: readonly { endpoint: Endpoint<never>; mount: Mount }[]): void {
-  for (const { endpoint, mount } of sold) {
-    const operation = paths[pathOn(endpoint, mount)]?.get;
-    if (operation) operation.responses = describeResponses(endpoint, mount);
-  }
-  for (const operation of Object.values(paths).flatMap((path) => Object.values(path))) {
-    operation.responses = { ...UNREAD_RESPONSES, ...(operation.responses as Json) };
-  }
 }
 
 /** No operation refers to `x402`: crawlers take `apiKey` for an account. It has the header as a parameter. */

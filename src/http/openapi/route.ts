@@ -12,8 +12,9 @@ declare module 'fastify' {
 }
 
 /** What a route answers with one status. */
-interface Answered<S extends z.ZodType = z.ZodType> {
+export interface Answered<S extends z.ZodType = z.ZodType> {
   readonly description: string;
+  readonly headers?: Readonly<Record<string, z.ZodType>>;
   /** Absent: no body. */
   readonly type?:
     | 'application/json'
@@ -64,25 +65,39 @@ export function serve(app: FastifyInstance, route: Route, served: RouteHandlerMe
 /** Schemas that the document describes once, by name. */
 export const COMPONENTS = z.registry<{ readonly name: string }>();
 
-export const PROBLEM = z.object({
-  type: z.string(),
-  title: z.string().meta({ description: 'The status in words' }),
-  status: z.int(),
-  detail: z.string().meta({ description: 'What the caller can do about it' }),
-  instance: z.string().meta({ description: 'The path of the request' }),
-  code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
-  charged: z.union([z.boolean(), z.literal('unknown')]).meta({
-    description:
-      'false: no money moved or will move. true: the payment was taken, and its answer is no longer kept. ' +
-      '"unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one ' +
-      'again',
-  }),
-  requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
-  errors: z
-    .array(z.object({ path: z.string(), message: z.string() }))
-    .optional()
-    .meta({ description: 'Each parameter at fault' }),
-});
+const PROBLEM_EXAMPLE = {
+  type: 'about:blank',
+  title: 'Bad Request',
+  status: 400,
+  detail: 'gas: a whole number from 1 to 30000000',
+  instance: '/v1/fees/estimate',
+  code: 'bad_parameter',
+  charged: false,
+  requestId: 'Qm9vdFByZWZpeA-2s',
+  errors: [{ path: 'gas', message: 'a whole number from 1 to 30000000' }],
+};
+
+export const PROBLEM = z
+  .object({
+    type: z.string(),
+    title: z.string().meta({ description: 'The status in words' }),
+    status: z.int(),
+    detail: z.string().meta({ description: 'What the caller can do about it' }),
+    instance: z.string().meta({ description: 'The path of the request' }),
+    code: z.string().meta({ description: 'Stable, in snake_case; meant for programs' }),
+    charged: z.union([z.boolean(), z.literal('unknown')]).meta({
+      description:
+        'false: no money moved or will move. true: the payment was taken, and its answer is no longer kept. ' +
+        '"unknown": a settlement has no final answer yet, or the payment was not looked at; present the same one ' +
+        'again',
+    }),
+    requestId: z.string().meta({ description: 'The same as X-Request-Id' }),
+    errors: z
+      .array(z.object({ path: z.string(), message: z.string() }))
+      .optional()
+      .meta({ description: 'Each parameter at fault' }),
+  })
+  .meta({ description: 'RFC 9457 problem details; routes may add members', examples: [PROBLEM_EXAMPLE] });
 COMPONENTS.add(PROBLEM, { name: 'Problem' });
 COMPONENTS.add(sourceSchema, { name: 'Source' });
 
