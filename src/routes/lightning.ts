@@ -18,6 +18,7 @@ export const DESCRIBE = defineRoute('GET', PREFIX.lightning, {
   id: 'lightningDescriptor',
   tag: 'meta',
   summary: 'How the routes are sold over Lightning: node, rate and its age, prices; free.',
+  description: 'Made at the call: rate and node hold only then. The 402 of a route quotes its sats.',
   answers: {
     200: inJson(
       z.object({

@@ -82,6 +82,7 @@ const PRICED_ROUTE = z.object({
 
 const PRICES = get('/v1/paid', 'priceList', {
   summary: 'Every priced route with its price and its parameters; free.',
+  description: 'Prices in USDC. GET /v1/lightning has those of the routes that bitcoin alone buys.',
   answers: {
     200: inJson(
       z.object({
@@ -102,31 +103,37 @@ const PRICES = get('/v1/paid', 'priceList', {
 
 const WHOLE = get('/openapi.json', 'openapi', {
   summary: 'This document.',
+  description: 'It describes what is mounted now, and changes when a way to pay is added or gone.',
   answers: { 200: inJson(anyMembers, 'OpenAPI 3.1') },
 });
 
 const PRICED = get('/openapi-priced.json', 'openapiPriced', {
   summary: 'The priced routes of this document alone, under 64 KiB, for crawlers.',
+  description: 'The schemas of the answers are in /openapi.json.',
   answers: { 200: inJson(anyMembers, 'OpenAPI 3.1') },
 });
 
 const LLMS = get('/llms.txt', 'llmsText', {
   summary: 'What is sold, at which price and how to pay, in 4,000 characters for models.',
+  description: 'Markdown in the form of llmstxt.org; also `x-guidance` of this document.',
   answers: { 200: { description: 'Markdown', type: 'text/plain', schema: z.string() } },
 });
 
 const SKILL = get('/SKILL.md', 'skill', {
   summary: 'The skill for agents: how to find, price, pay, retry and never pay twice, in 6,000 bytes.',
+  description: 'Markdown in the form of agentskills.io, with the addresses of this service.',
   answers: { 200: { description: 'Markdown (agentskills.io)', type: 'text/markdown', schema: z.string() } },
 });
 
 const CATALOG = get(API_CATALOG, 'apiCatalog', {
   summary: 'The API catalog (RFC 9727): the APIs, and what describes them.',
+  description: 'The landing page and every 402 lead here by a `Link` header.',
   answers: { 200: { description: 'A linkset (RFC 9264)', type: 'application/linkset+json', schema: anyMembers } },
 });
 
 const REGISTRATION = get('/.well-known/agent-registration.json', 'agentRegistration', {
   summary: 'The agent’s registration file (ERC-8004): its services, x402, where it is registered.',
+  description: '`registrations` names the registries that list this service; it is empty where none does.',
   answers: { 200: inJson(anyMembers, 'ERC-8004’s registration-v1') },
 });
 
@@ -276,6 +283,7 @@ function sending(documentNow: DocumentNow): RouteHandlerMethod {
 
 const LIVE = get('/livez', 'livez', {
   summary: 'Whether the process runs.',
+  description: 'It asks neither the ledger nor a source, and has no rate limit.',
   answers: { 200: inJson(z.object({ status: z.enum(['ok']) }).partial(), 'It runs') },
 });
 
@@ -284,6 +292,7 @@ const CHECK = z.looseObject({ ok: z.boolean(), detail: said('What is wrong, in w
 
 const READY = get('/readyz', 'readyz', {
   summary: 'Whether the service can serve and sell now.',
+  description: 'For load balancers; without a rate limit. One of several ways to pay may fail meanwhile.',
   answers: {
     200: inJson(z.object({ ready: z.boolean(), checks: z.record(z.string(), CHECK) }).partial(), 'Ready'),
     503: problem('Not ready, or stopping; `checks` says what is missing'),

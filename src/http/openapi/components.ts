@@ -219,17 +219,14 @@ function failing(status: number, description: string, headers?: Headers): Shared
   return { ...problem(description), status, headers: headers ?? usual };
 }
 
+const FREE = 'Nothing is charged.';
 const METHODS = { ...REQUEST_ID, Allow: said('The methods of the path') };
 
 /** Refusals of a request's method and size, before any route reads it. */
 const UNREAD = {
-  MethodNotAllowed: failing(
-    405,
-    'The path has no such method; `Allow` names those that it has. Nothing is charged.',
-    METHODS,
-  ),
-  UrlTooLong: failing(414, 'The URL is too long. Nothing is charged.'),
-  HeadersTooLarge: failing(431, 'Request line and headers together are larger than 16 KiB. Nothing is charged.'),
+  MethodNotAllowed: failing(405, `The path has no such method; \`Allow\` names those that it has. ${FREE}`, METHODS),
+  UrlTooLong: failing(414, `The URL is too long. ${FREE}`),
+  HeadersTooLarge: failing(431, `Request line and headers together are larger than 16 KiB. ${FREE}`),
 };
 
 const UNLESS = 'Not charged, unless `charged` is "unknown"';

@@ -33,7 +33,7 @@ export interface Route {
   readonly id: string;
   readonly tag: 'market' | 'facilitator' | 'meta';
   readonly summary: string;
-  readonly description?: string;
+  readonly description: string;
   readonly path?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodObject;

@@ -74,40 +74,48 @@ const TAGS = [
   { name: 'meta', description: 'About the service itself' },
 ];
 
-/** Without answers' schemas: directories of paid services read 64 KiB. */
+/** Directories of paid services read no more. */
+const MAX_PRICED_BYTES = 64 * 1024;
+
+/** Without answers' schemas; where it would be too large with every way to pay, without descriptions of routes too. */
 export function pricedOnly(document: Json): Json {
-  const { openapi, info, servers, components, paths = {} } = document;
-  const { title, version, contact, license } = (info ?? {}) as Json;
-  const { securitySchemes } = (components ?? {}) as Json;
+  const { openapi, info, servers, components, tags, paths } = document;
+  const { title, version, contact, license } = info as Json;
+  const { securitySchemes } = components as Json;
   const priced = Object.entries(paths as Record<string, { get?: WholeGet }>).flatMap(([path, { get }]) =>
-    get?.['x-payment-info'] ? [[path, { get: slim(get) }]] : [],
+    get?.['x-payment-info'] ? [[path, get] as const] : [],
   );
-  return {
+  const used = new Set(priced.flatMap(([, get]) => get.tags));
+  const written = (isDescribed: boolean): Json => ({
     openapi,
     info: { title, version, description: DESCRIPTION, contact, license },
     'x-service-info': document['x-service-info'],
     servers,
-    paths: Object.fromEntries(priced),
+    tags: (tags as typeof TAGS).filter(({ name }) => used.has(name)),
+    paths: Object.fromEntries(priced.map(([path, get]) => [path, { get: slim(get, isDescribed) }])),
     components: { securitySchemes },
-  };
+  });
+  const whole = written(true);
+  return Buffer.byteLength(JSON.stringify(whole)) < MAX_PRICED_BYTES ? whole : written(false);
 }
 
 const DESCRIPTION =
   'The priced routes alone, for crawlers that read no more than 64 KiB. The whole document is at /openapi.json. Only ' +
   'the 402 of a route is binding.';
 
-type WholeGet = Json & { readonly parameters?: readonly Json[] };
+type WholeGet = Json & { readonly tags: readonly string[]; readonly parameters?: readonly Json[] };
 
 /** The whole document has the schemas. */
 const ANSWERS = { 200: { description: 'The answer' }, 402: { description: 'Not paid; its headers say how to pay' } };
 
-function slim(operation: WholeGet): Json {
-  const { operationId, tags, summary, security, parameters = [] } = operation;
+function slim(operation: WholeGet, isDescribed: boolean): Json {
+  const { operationId, tags, summary, description, security, parameters = [] } = operation;
   const query = parameters.filter((parameter) => parameter.in === 'query');
   return {
     operationId,
     tags,
     summary,
+    ...(isDescribed && { description }),
     security,
     ...(query.length > 0 && {
       parameters: query.map(({ name, required, schema }) => ({ name, in: 'query', required, schema })),

@@ -19,6 +19,7 @@ import { dearest } from '../../../support/prices.ts';
 
 interface Operation {
   operationId: string;
+  description?: string;
   tags: string[];
   parameters?: {
     in: string;
@@ -296,7 +297,7 @@ describe('the document of the priced routes alone', () => {
     expect(Object.keys(slim.paths).sort()).toEqual(priced.sort());
     for (const path of priced) {
       const [whole, short] = [operationOf(path), slim.paths[path]?.get as Operation];
-      for (const key of ['operationId', 'tags', 'security', 'x-payment-info'] as const) {
+      for (const key of ['operationId', 'description', 'tags', 'security', 'x-payment-info'] as const) {
         expect(short[key], `${path} ${key}`).toEqual(whole[key]);
       }
       const named = (operation: Operation) =>
@@ -313,7 +314,10 @@ describe('the document of the priced routes alone', () => {
     const acceptsOf = (endpoint: Endpoint<never>) => Array.from({ length: 3 }, () => requirementOf(endpoint));
     const publicOrigin = `https://${'a'.repeat(63)}.${'b'.repeat(63)}.example`;
     const whole = await createOpenApi({ ...options, acceptsOf, publicOrigin, mpp: true });
-    expect(Object.keys(pricedOnly(whole).paths as object)).toHaveLength(priced.length + paid.length);
+    const { paths } = pricedOnly(whole) as unknown as Document;
+    expect(Object.keys(paths)).toHaveLength(priced.length + paid.length);
+    // Then it is too long with the routes' descriptions.
+    expect(Object.values(paths).filter(({ get }) => get?.description !== undefined)).toEqual([]);
     expect(Buffer.byteLength(JSON.stringify(pricedOnly(whole)))).toBeLessThan(65_536);
   });
 
