@@ -4,7 +4,6 @@ import { key, optional, type Rule, type Settings, table } from './table.ts';
 import { address, baseUrl, entries, httpUrl, privateKey, scaled, text, url, whole } from './values.ts';
 
 // Where data is read that is not the chain's, what pages link to, and what registries of agents read.
-// `wiring/sources.ts` has the sources' time-outs.
 
 /** A key that pages pay with must never be one of money. */
 const demoIsForPlayMoney: Rule = ({ DEMO_BUYER_PRIVATE_KEY, NETWORK, PLAY_MONEY, NODE_ENV }) =>

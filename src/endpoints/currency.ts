@@ -10,6 +10,7 @@ import {
   type DatedFixing,
   FIRST_FIXING,
   type Fixing,
+  type FixingSource,
   frankfurtDate,
   rateChange,
   roundedRate,
@@ -19,6 +20,8 @@ import type { Sources } from './sources.ts';
 
 // The ECB's reference rates of a day: all of them against a base, or one amount converted. An answer does not fail for
 // the change or the series, which need days before. `missing` says when the fixing is older than a holiday explains.
+
+type Read = Pick<Sources, 'clock'> & { readonly currency: FixingSource };
 
 const CODE = /^[A-Za-z]{3}$/;
 const CODE_FORM = 'a three-letter currency code such as EUR';
@@ -150,7 +153,7 @@ export const currencyRates = defineEndpoint({
       sources: [EXAMPLE_SOURCE, EXAMPLE_SOURCE],
     },
   },
-  async run({ base, symbols, date, days }, sources: Pick<Sources, 'clock' | 'currency'>, signal) {
+  async run({ base, symbols, date, days }, sources: Read, signal) {
     const read = await readFixing(sources, date);
     const { fixing } = read;
     requireQuoted(fixing, [['base', base], ...(symbols ?? []).map((code) => ['symbols', code] as const)]);
@@ -251,7 +254,7 @@ export const currencyConvert = defineEndpoint({
       ],
     },
   },
-  async run({ from, to, amount, date, days }, sources: Pick<Sources, 'clock' | 'currency'>, signal) {
+  async run({ from, to, amount, date, days }, sources: Read, signal) {
     const read = await readFixing(sources, date);
     const { fixing } = read;
     requireQuoted(fixing, Object.entries({ from, to }));
@@ -282,7 +285,7 @@ function rateOn(fixing: Fixing, from: string, to: string) {
 }
 
 /** The fixing that applies to a day. Throws BadParameter for a day that has not begun in Frankfurt. */
-async function readFixing({ clock, currency }: Pick<Sources, 'clock' | 'currency'>, date: string | undefined) {
+async function readFixing({ clock, currency }: Read, date: string | undefined) {
   const today = frankfurtDate(clock.nowMs());
   if (date !== undefined && date > today) {
     throw new BadParameter([{ path: 'date', message: `in the future; today is ${today} in Frankfurt` }]);
@@ -304,7 +307,7 @@ const LOOK_BACK_DAYS = 14;
 
 /** Reads what lies before a fixing, by one read of a file that is kept. `missing` has it when that fails. */
 async function readHistory(
-  sources: Pick<Sources, 'clock' | 'currency'>,
+  sources: Read,
   read: DatedFixing,
   { date: asked, days }: { date: string | undefined; days: number },
   signal: AbortSignal,

@@ -3,10 +3,9 @@ import { defineEndpoint } from '../catalogue/endpoint.ts';
 import { AppError, BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { isListedTld, parseHostName, registrableDomain } from '../lib/url.ts';
-import { DNS_TYPES, type DnsType } from '../upstream/domains/dns.ts';
-import type { RdapAnswer } from '../upstream/domains/rdap.ts';
+import { DNS_TYPES, type Dns, type DnsType } from '../upstream/domains/dns.ts';
+import type { Rdap, RdapAnswer } from '../upstream/domains/rdap.ts';
 import { field, readFrom } from './fields.ts';
-import type { Sources } from './sources.ts';
 
 // A domain name: its records in the DNS at this moment, and its registration. The registry is asked for its RDAP
 // record; the root zone has the last word on an unknown top-level domain. Without a record the DNS decides what can be
@@ -99,7 +98,7 @@ export const domainsDns = defineEndpoint({
       source: { name: 'Cloudflare 1.1.1.1', url: 'https://cloudflare-dns.com/dns-query', retrievedAt: 1795199401 },
     },
   },
-  async run({ name, type: types }, { dns }: Pick<Sources, 'dns'>, signal) {
+  async run({ name, type: types }, { dns }: { dns: Dns }, signal) {
     const { validated, records, resolver, retrievedAtMs, ...answer } = await dns.lookup(name, types, signal);
     return {
       name,
@@ -112,7 +111,7 @@ export const domainsDns = defineEndpoint({
 });
 
 /** A copy with the mail servers in the order in which senders try them. */
-function mutable(records: Awaited<ReturnType<Sources['dns']['lookup']>>['records']): Partial<z.input<typeof lists>> {
+function mutable(records: Awaited<ReturnType<Dns['lookup']>>['records']): Partial<z.input<typeof lists>> {
   const copy = structuredClone(records) as Partial<z.input<typeof lists>>;
   copy.MX?.sort((a, b) => a.preference - b.preference);
   return copy;
@@ -177,7 +176,7 @@ export const domainsWhois = defineEndpoint({
       },
     },
   },
-  async run({ domain: asked }, { dns, rdap }: Pick<Sources, 'dns' | 'rdap'>, signal) {
+  async run({ domain: asked }, { dns, rdap }: { dns: Dns; rdap: Rdap }, signal) {
     const domain = registrableDomain(asked);
     if (domain === null) {
       throw new BadParameter([
@@ -205,7 +204,7 @@ export const domainsWhois = defineEndpoint({
 });
 
 /** True where the DNS cannot say: no name is called missing for a failure. */
-async function existsInRoot(dns: Sources['dns'], tld: string, signal: AbortSignal): Promise<boolean> {
+async function existsInRoot(dns: Dns, tld: string, signal: AbortSignal): Promise<boolean> {
   const found = await dns.lookup(tld, ['NS'], signal).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof AppError) return null;
@@ -228,7 +227,7 @@ const NO_RECORD = {
  * What "no record" means. A name with name servers or an alias is registered. A failing DNSSEC validation means that it
  * is signed, so it may be. With a registry that may not be the responsible one it is unknown. Else it looks available.
  */
-async function interpretNoRecord(dns: Sources['dns'], domain: string, { vouched }: RdapAnswer, signal: AbortSignal) {
+async function interpretNoRecord(dns: Dns, domain: string, { vouched }: RdapAnswer, signal: AbortSignal) {
   const { status, records, aliases } = await dns.lookup(domain, ['NS'], signal);
   if ((records.NS?.length ?? 0) > 0 || aliases.length > 0) return { registered: true, looksAvailable: false };
   if (status === 'SERVFAIL' || !vouched) return { registered: null, looksAvailable: false };

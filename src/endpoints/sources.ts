@@ -4,18 +4,9 @@ import type { ChainReads } from '../collector/store/reads.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { NamedChain } from '../lib/service.ts';
 import type { SelfTestReads } from '../store/ports/stores.ts';
-import type { Dns } from '../upstream/domains/dns.ts';
-import type { Rdap } from '../upstream/domains/rdap.ts';
-import type { createDependents } from '../upstream/packages/dependents.ts';
-import type { Npm } from '../upstream/packages/npm.ts';
-import type { Osv } from '../upstream/packages/osv.ts';
-import type { FindPypiProvenance, Pypi } from '../upstream/packages/pypi.ts';
-import type { FindListing } from '../upstream/packages/registries.ts';
-import type { FixingSource } from '../upstream/rates/fixing.ts';
 import type { Web } from '../upstream/web/web.ts';
-import type { Wiki } from '../upstream/wikipedia.ts';
 
-/** Each endpoint's `run` takes the members that it needs. */
+/** Each endpoint's `run` takes the members that it needs. Sources of other hosts stand in `catalogue/catalogue.ts`. */
 export interface Sources {
   readonly chain: ChainClient;
   readonly chainName: NamedChain;
@@ -23,12 +14,7 @@ export interface Sources {
   readonly collector: CollectorView;
   readonly reads: ChainReads;
   readonly collected: CollectedSettings;
-  readonly packages: PackageSources;
-  readonly dns: Dns;
-  readonly rdap: Rdap;
-  readonly currency: FixingSource;
   readonly web: Web;
-  readonly wiki: Wiki;
   /** Null when none is configured. */
   readonly projectToken: `0x${string}` | null;
   /** USYC and its price oracle; null when the chain has none. */
@@ -55,15 +41,4 @@ export interface CollectedSettings {
   /** Null when the operator did not configure it. */
   readonly floorWei: bigint | null;
   readonly hasDistributor: boolean;
-}
-
-export interface PackageSources {
-  readonly npm: Npm;
-  /** Downloads over the last seven counted days; null when npm counts none. */
-  readonly npmDownloads: (name: string, signal?: AbortSignal) => Promise<number | null>;
-  readonly pypi: Pypi;
-  readonly pypiProvenance: FindPypiProvenance;
-  readonly dependents: ReturnType<typeof createDependents>;
-  readonly osv: Osv;
-  readonly findListing: FindListing;
 }

@@ -5,9 +5,8 @@ import { BadParameter, NotFound } from '../errors.ts';
 import { sourceSchema } from '../lib/service.ts';
 import { clipText } from '../lib/untrusted.ts';
 import type { Dated, Retrieved } from '../upstream/client/client.ts';
-import { MAX_MEANINGS, WIKI_EDITIONS, type WikiPage } from '../upstream/wikipedia.ts';
+import { MAX_MEANINGS, WIKI_EDITIONS, type Wiki, type WikiPage } from '../upstream/wikipedia.ts';
 import { field, gatherParts, missingField, readFrom } from './fields.ts';
-import type { Sources } from './sources.ts';
 
 // Wikipedia's articles. Every answer carries the licence and the attribution that the text must be passed on with.
 
@@ -139,7 +138,7 @@ export const wikiSearch = defineEndpoint({
       },
     },
   },
-  async run({ q, limit, lang }, { wiki }: Pick<Sources, 'wiki'>, signal) {
+  async run({ q, limit, lang }, { wiki }: { wiki: Wiki }, signal) {
     const found = await wiki.search(lang, q, limit, signal);
     return { query: q, lang, results: found.data, attribution: SEARCH_ATTRIBUTION, ...licensed(lang, found) };
   },
@@ -195,7 +194,7 @@ export const wikiSummary = defineEndpoint({
       },
     },
   },
-  async run({ title, lang }, { wiki }: Pick<Sources, 'wiki'>, signal) {
+  async run({ title, lang }, { wiki }: { wiki: Wiki }, signal) {
     const found = await wiki.summary(lang, title, signal);
     if (found === null) throw noArticle(lang, title);
     return { ...found.data, ...(await describeRead(wiki, lang, found, signal)) };
@@ -270,7 +269,7 @@ export const wikiArticle = defineEndpoint({
       },
     },
   },
-  async run({ title, lang, offset }, { wiki }: Pick<Sources, 'wiki'>, signal) {
+  async run({ title, lang, offset }, { wiki }: { wiki: Wiki }, signal) {
     const found = await wiki.article(lang, title, signal);
     if (found === null || found.data.text === '') throw noArticle(lang, title);
     const part = partFrom(found.data.text, offset);
@@ -304,7 +303,7 @@ function noArticle(lang: string, title: string): NotFound {
 }
 
 /** What both answers say beside the page itself. Only a disambiguation page costs a request for its meanings. */
-async function describeRead(wiki: Sources['wiki'], lang: string, found: Dated<WikiPage>, signal: AbortSignal) {
+async function describeRead(wiki: Wiki, lang: string, found: Dated<WikiPage>, signal: AbortSignal) {
   const { title, url, disambiguation } = found.data;
   const tasks = {
     meanings: async (within: AbortSignal) => (disambiguation ? wiki.meanings(lang, title, within) : null),

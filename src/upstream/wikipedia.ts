@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import { secondsOf } from '../lib/clock.ts';
 import { plainText } from '../lib/untrusted.ts';
-import type { Dated, Upstream } from './client/client.ts';
+import { type Dated, HOUR_MS, MIB, MINUTE_MS, type Opening, type Upstream } from './client/client.ts';
 import { firstToAnswer } from './client/failure.ts';
 
 /** One language edition; `lang` must be in WIKI_EDITIONS, titles are plain text with blanks. Null: no such article. */
@@ -67,8 +67,14 @@ const ARTICLE = {
 /** The namespace of articles; talk, user and help pages are not sold. */
 const ARTICLES = 0;
 
-/** `origin` holds `{lang}`. Search and summaries ask the REST API, texts, meanings, second searches the action API. */
-export function createWiki(upstream: Upstream, origin: string): Wiki {
+/** Three at a time and a cache: Wikimedia asks for it (https://www.mediawiki.org/wiki/API:Etiquette). */
+const BOUNDS = { name: 'Wikipedia', timeoutMs: 6000, maxBytes: 4 * MIB, concurrency: 3, retries: 0 } as const;
+const CACHE = { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 24 * HOUR_MS, maxEntries: 2000 };
+
+/** The URL holds `{lang}`. Search and summaries ask the REST API, texts, meanings, second searches the action API. */
+export function createWiki({ upstreams, config }: Opening<'names'>): Wiki {
+  const upstream = upstreams.open({ ...BOUNDS, cache: CACHE });
+  const origin = config.names.wikipedia;
   const at = (lang: string, path: string) => `${origin.replace('{lang}', lang)}${path}`;
   const get = <T>(url: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
     upstream.jsonDated({ url, signal }, schema);

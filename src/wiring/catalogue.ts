@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { catalogue as everything } from '../catalogue/catalogue.ts';
+import { type AllSources, catalogue as everything } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { type Offered, offeredCatalogue } from '../catalogue/offered.ts';
 import { entriesOn, servedPaths } from '../catalogue/paths.ts';
@@ -10,7 +10,6 @@ import { createCatalogue, NO_CATALOGUE } from '../discovery/foreign-catalogue.ts
 import { createMarket } from '../discovery/market.ts';
 import { createCaller } from '../discovery/market-probe.ts';
 import { createMarketSchedule } from '../discovery/market-schedule.ts';
-import type { Sources } from '../endpoints/sources.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { LedgerStores } from '../store/ports/stores.ts';
 import { RAILS, type RailList, railsSelling } from './rails.ts';
@@ -29,9 +28,9 @@ const FAILING = '/selftest/fail';
 /** The list that every surface is made of. Throws ConfigError with every reason why nothing can be sold by it. */
 export function openCatalogue(
   config: Settings,
-  declared: readonly Endpoint<Sources>[] = everything,
+  declared: readonly Endpoint<AllSources>[] = everything,
   railList: RailList = RAILS,
-): Offered<Endpoint<Sources>> {
+): Offered<Endpoint<AllSources>> {
   const offered = offeredCatalogue(declared, config.offers);
   const sold = entriesOn(offered.catalogue, 'paid');
   const problems = [...offered.problems, ...unsold(sold, config, railList), ...selfTestFaults(sold, config, railList)];
@@ -80,7 +79,7 @@ interface ListingsParts {
   /** Only the process that leads calls listings and reads the catalogue. */
   ledger: { readonly stores: Pick<LedgerStores, 'market' | 'catalogue'>; leads(): boolean };
   outgoing: ReturnType<typeof createOutgoing>;
-  catalogue: readonly Endpoint<Sources>[];
+  catalogue: readonly Endpoint<AllSources>[];
   readiness(): Promise<{ readonly ready: boolean }>;
   clock: Clock;
   log: Logger;

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { AllSources } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import type { Config } from '../config.ts';
-import type { Sources } from '../endpoints/sources.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
 import { openClientWindows } from '../lib/limits/count.ts';
@@ -43,16 +43,16 @@ import {
 
 interface SurfacesParts {
   config: Config;
-  catalogue: readonly Endpoint<Sources>[];
+  catalogue: readonly Endpoint<AllSources>[];
   /** What pages, tools and the reference name. */
-  listed: readonly Endpoint<Sources>[];
+  listed: readonly Endpoint<AllSources>[];
   /** Priced routes that answer only payments from before. */
-  off: readonly Endpoint<Sources>[];
-  sources: Sources;
+  off: readonly Endpoint<AllSources>[];
+  sources: AllSources;
   railFor: Payments['railFor'];
-  running: Running<Sources>;
+  running: Running<AllSources>;
   offerOf: ReturnType<typeof offersUnder>;
-  lightning: ReturnType<typeof openLightning<Sources>>;
+  lightning: ReturnType<typeof openLightning<AllSources>>;
   /** Null where MPP is off. */
   mpp: PreparedProtocol | null;
   facilitator: Facilitator;
@@ -97,13 +97,13 @@ export function createSurfaces(parts: SurfacesParts) {
       isLightning: lightning.rail.recognises,
       checkoutOf: (endpoint, rail) => toolCheckouts[rail](endpoint),
       onRefused: (error) => onRefused('mcp', error),
-    } satisfies McpDeps<Sources>,
+    } satisfies McpDeps<AllSources>,
     problemPage: createProblemPage(config),
     receiptPage: (id: string, payments: readonly FoundPayment[]) => renderReceipt(config, id, payments),
   };
 }
 
-function pagesOf(parts: SurfacesParts): PagesDeps<Sources> {
+function pagesOf(parts: SurfacesParts): PagesDeps<AllSources> {
   const { config, listed: catalogue, sources, listings, ledger, clock } = parts;
   return {
     ...parts,
@@ -153,8 +153,8 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
 
 interface SurfaceRules {
   /** By default everything that is on. */
-  readonly sells?: (endpoint: Endpoint<Sources>) => boolean;
-  readonly pageOf?: (endpoint: Endpoint<Sources>) => UnpaidPage;
+  readonly sells?: (endpoint: Endpoint<AllSources>) => boolean;
+  readonly pageOf?: (endpoint: Endpoint<AllSources>) => UnpaidPage;
 }
 
 /** Makes the priced surfaces, each with a gate that knows what is sold there. */
@@ -165,12 +165,12 @@ function surfacesOf(
   // What the configuration cannot answer is like what is off: only payments from before are answered.
   const known = catalogue.map((one) => (one.notConfigured?.(sources) ? { ...one, isOff: true as const } : one));
   return (
-    surface: PricedSurface<Sources>['surface'],
-    checkoutOf: CheckoutOf<Sources, Demand>,
+    surface: PricedSurface<AllSources>['surface'],
+    checkoutOf: CheckoutOf<AllSources, Demand>,
     protocol: HttpProtocol,
     { sells = () => true, pageOf }: SurfaceRules = {},
-  ): PricedSurface<Sources> => {
-    const gate = createGate<Sources>({
+  ): PricedSurface<AllSources> => {
+    const gate = createGate<AllSources>({
       checkoutOf(endpoint) {
         const missing = endpoint.notConfigured?.(sources);
         const checkout = checkoutOf(endpoint);
@@ -190,7 +190,7 @@ interface ReadinessParts {
   payments: Pick<Payments, 'readiness'>;
   /** Ways to pay that are no rails in USDC. */
   others: Readonly<Record<string, () => Check>>;
-  collector: Sources['collector'];
+  collector: AllSources['collector'];
   ledger: Pick<OpenLedger, 'instance' | 'leads'>;
   clock: Clock;
   clockWatch: Pick<ClockWatch, 'status'>;

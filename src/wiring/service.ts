@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
+import type { AllSources } from '../catalogue/catalogue.ts';
 import type { Endpoint } from '../catalogue/endpoint.ts';
 import { ranked } from '../chain/rpc/client.ts';
 import type { Rank } from '../chain/rpc/wire.ts';
 import { publishCollector } from '../collector/metrics.ts';
 import { type Config, ConfigError } from '../config.ts';
-import type { Sources } from '../endpoints/sources.ts';
 import { createFacilitator } from '../facilitator/facilitator.ts';
 import { createMetrics } from '../http/metrics.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
@@ -40,7 +40,7 @@ import { mppProtocol, offersUnder, openChallenges } from './surfaces.ts';
 export async function createDeps(
   config: Config,
   log: Logger,
-  declared?: readonly Endpoint<Sources>[],
+  declared?: readonly Endpoint<AllSources>[],
   clock: Clock = systemClock,
   railList: RailList = RAILS,
 ) {
@@ -180,10 +180,10 @@ function openLookup({ network }: Config, { payments, transfers, lightning: claim
 }
 
 /** Unpaid offers of buyers of the last hour, and of newcomers within their part, come before the others (`admit`). */
-function runningWith({ handlerTimeoutMs }: Config, sale: Sources): Running<Sources> {
+function runningWith({ handlerTimeoutMs }: Config, sale: AllSources): Running<AllSources> {
   return { sources: { sale, offer: readingAs('offer', sale), admit: readingAs('admit', sale) }, handlerTimeoutMs };
 }
 
-function readingAs(rank: Rank, sources: Sources): Sources {
+function readingAs(rank: Rank, sources: AllSources): AllSources {
   return { ...sources, chain: ranked(sources.chain, rank) };
 }

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { createUpstreams } from '../../src/upstream/client/client.ts';
-import { createPackageSources } from '../../src/wiring/sources.ts';
+import { createPackageSources } from '../../src/upstream/packages.ts';
 
 /**
  * The registry that npm itself uses, by environment, file or default; null without npm.
@@ -36,7 +36,7 @@ describe.skipIf(!answers)('a real npm registry (LIVE=1 and reachable)', () => {
     UPSTREAM_NPM_URL: registry ?? '',
   });
   const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall-live-test' });
-  const { npm } = createPackageSources(upstreams, config.packages);
+  const { npm } = createPackageSources({ upstreams, config, clock: systemClock });
   afterAll(() => upstreams.close());
 
   test('a plain package', async () => {

@@ -286,7 +286,7 @@ const LIGHTNING: Part = {
     [SERVICE, 'ownPayTo: lightning.payTo', 'ownPayTo: () => null'],
     [SERVICE, 'mpp, lightning, lightningStore', 'mpp, lightningStore'],
     [ROUTES, "import type { openLightning } from './lightning.ts';\n", ''],
-    [ROUTES, '  lightning: ReturnType<typeof openLightning<Sources>>;\n', ''],
+    [ROUTES, '  lightning: ReturnType<typeof openLightning<AllSources>>;\n', ''],
     [ROUTES, 'offerOf, lightning, mpp }', 'offerOf, mpp }'],
     [
       ROUTES,

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { type Source, sourceSchema } from '../../lib/service.ts';
 import type { Retrieved } from '../../upstream/client/client.ts';
-import type { Dependents } from '../../upstream/packages/dependents.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { type OsvAnswer, SEVERITY_LABELS } from '../../upstream/packages/osv.ts';
+import type { Dependents } from '../../upstream/packages.ts';
 import { field, readFrom } from '../fields.ts';
 
 /** It is checked by its ecosystem's rules before any source is asked, and parsed to its canonical spelling. */

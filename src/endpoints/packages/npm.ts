@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { defineEndpoint } from '../../catalogue/endpoint.ts';
 import { NotFound } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
+import type { PackageSources } from '../../upstream/packages.ts';
 import { field, gatherParts, missingField } from '../fields.ts';
-import type { Sources } from '../sources.ts';
 import {
   advisoryCountField,
   dependentsField,
@@ -106,7 +106,7 @@ export const packagesNpm = defineEndpoint({
       ],
     },
   },
-  async run({ name }, { packages }: Pick<Sources, 'packages'>, signal) {
+  async run({ name }, { packages }: { packages: PackageSources }, signal) {
     const found = await packages.npm.latest(name, signal);
     if (!found) throw new NotFound(`npm has no package ${name}`);
     const { url, retrievedAtMs, ...release } = found;

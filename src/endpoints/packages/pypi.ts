@@ -5,8 +5,8 @@ import { sourceSchema } from '../../lib/service.ts';
 import { normalisePypiName } from '../../upstream/packages/ecosystems.ts';
 import type { OsvAnswer } from '../../upstream/packages/osv.ts';
 import { MAX_FILES, type PypiAdvisory } from '../../upstream/packages/pypi.ts';
+import type { PackageSources } from '../../upstream/packages.ts';
 import { field, gatherParts, missingField } from '../fields.ts';
-import type { Sources } from '../sources.ts';
 import {
   advisoryUrl,
   dependentsField,
@@ -159,7 +159,7 @@ export const packagesPypi = defineEndpoint({
       sources: [EXAMPLE_SOURCE],
     },
   },
-  async run({ name: asked }, { packages }: Pick<Sources, 'packages'>, signal) {
+  async run({ name: asked }, { packages }: { packages: PackageSources }, signal) {
     const found = await packages.pypi.latest(asked, signal);
     if (!found) throw new NotFound(`PyPI has no project ${asked}`);
     const { url, retrievedAtMs, ...release } = found;

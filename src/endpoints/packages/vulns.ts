@@ -4,8 +4,8 @@ import { BadParameter, NotFound, type ParameterError } from '../../errors.ts';
 import { sourceSchema } from '../../lib/service.ts';
 import { ECOSYSTEMS, type EcosystemName } from '../../upstream/packages/ecosystems.ts';
 import { MAX_VERSIONS, type OsvQuestion } from '../../upstream/packages/osv.ts';
+import type { PackageSources } from '../../upstream/packages.ts';
 import { field } from '../fields.ts';
-import type { Sources } from '../sources.ts';
 import {
   advisoryNames,
   advisoryUrl,
@@ -134,7 +134,7 @@ export const packagesVulns = defineEndpoint({
       },
     },
   },
-  async run(asked, { packages }: Pick<Sources, 'packages'>, signal) {
+  async run(asked, { packages }: { packages: PackageSources }, signal) {
     const { question, errors } = readQuestion(asked);
     if (!question) throw new BadParameter(errors);
     const listing = await packages.findListing(question, signal);

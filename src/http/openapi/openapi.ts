@@ -208,15 +208,10 @@ const LIGHTNING_PROTOCOLS: readonly Json[] = [
   { mpp: { method: 'lightning', intent: 'charge', currency: 'sat' } },
 ];
 
+const QUOTED = 'Whole sats, quoted in the 402';
 /** `amount` is null, because the 402 names it: the sats are quoted at the rate of the moment. */
 const LIGHTNING_OFFERS: readonly Json[] = [
-  {
-    intent: 'charge',
-    method: 'lightning',
-    amount: null,
-    currency: 'sat',
-    description: 'Whole sats, quoted in the 402',
-  },
+  { intent: 'charge', method: 'lightning', amount: null, currency: 'sat', description: QUOTED },
 ];
 
 const SIGNATURE = 'PAYMENT-SIGNATURE';

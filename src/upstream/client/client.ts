@@ -1,6 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import { Agent } from 'undici';
 import type { z } from 'zod';
+import type { Config } from '../../config.ts';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
@@ -11,7 +12,7 @@ import { followRedirects } from '../guard/follow.ts';
 import { createResolve } from '../guard/guard.ts';
 import { type Exchange, parseJson } from './exchange.ts';
 import { ExchangeFailed, withinDeadline } from './failure.ts';
-import { createLimiter, LimiterFull } from './limiter.ts';
+import { createHostLimit, createLimiter, LimiterFull } from './limiter.ts';
 
 /** One request to an upstream. Missing options are the upstream's defaults. */
 export interface UpstreamRequest {
@@ -61,6 +62,8 @@ export interface UpstreamOptions {
   readonly maxBytes: number;
   readonly concurrency: number;
   readonly retries: 0 | 1;
+  /** Requests a minute to one host; one more is 429. Answers from the cache do not count. Unset: no limit. */
+  readonly perMinute?: number;
   readonly cache?: CacheOptions;
   /** The only certificate authority (PEM) that is trusted, for a node with its own certificate. */
   readonly ca?: string;
@@ -101,6 +104,17 @@ export interface Upstreams {
   outcomes(): readonly Outcome[];
   close(): Promise<void>;
 }
+
+/** What a source is made with; it names the tables of the configuration that it reads. */
+export interface Opening<K extends keyof Config = keyof Config> {
+  readonly upstreams: Pick<Upstreams, 'open'>;
+  readonly config: Pick<Config, K>;
+  readonly clock: Clock;
+}
+
+export const MIB = 1024 * 1024;
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
 
 /** Connecting takes one or two round trips. */
 const CONNECT_MS = 3000;
@@ -158,6 +172,7 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
   const { clock, log, outcomes } = deps;
   const { name, concurrency } = options;
   const limiter = createLimiter({ running: concurrency, waiting: concurrency * WAITING_PER_RUNNING });
+  const limitHost = createHostLimit(options.perMinute ?? 0, clock);
   const breaker = createBreaker(clock);
   const cache = options.cache && createResponseCache(options.cache, clock);
   const share = createSingleFlight<UpstreamResponse>();
@@ -165,7 +180,8 @@ function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upst
 
   async function ask(request: UpstreamRequest, signal: AbortSignal | undefined): Promise<UpstreamResponse> {
     const timeoutMs = Math.min(request.timeoutMs ?? options.timeoutMs, options.timeoutMs);
-    const { origin } = new URL(request.url);
+    const { origin, host } = new URL(request.url);
+    limitHost(host);
     const work = (within: AbortSignal) =>
       limiter.run(within, async () => {
         if (!breaker.allows(origin))

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
-import type { Dated, Upstream } from '../client/client.ts';
+import type { Dated, Opening, Upstream } from '../client/client.ts';
 import { parseJson } from '../client/exchange.ts';
 import { firstToAnswer } from '../client/failure.ts';
 
@@ -57,8 +57,16 @@ interface Resolver {
   readonly upstream: Upstream;
 }
 
+/** A call asks for up to eight types at once. No cache: records are sold as live. */
+const BOUNDS = { timeoutMs: 3000, maxBytes: 256 * 1024, concurrency: 32, retries: 0 } as const;
+
 /** The first resolver that answers for all types gives the whole answer. Buyers can read its JSON at the origin. */
-export function createDns(resolvers: readonly Resolver[]): Dns {
+export function createDns({ upstreams, config }: Opening<'names'>): Dns {
+  const resolver = (name: string, url: string) => ({ name, url, upstream: upstreams.open({ name, ...BOUNDS }) });
+  const resolvers: readonly Resolver[] = [
+    resolver('Cloudflare 1.1.1.1', config.names.dns),
+    resolver('Google Public DNS', config.names.dnsFallback),
+  ];
   return {
     lookup: (name, types, signal) =>
       firstToAnswer(

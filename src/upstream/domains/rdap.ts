@@ -2,7 +2,7 @@ import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Retrieved, Upstream } from '../client/client.ts';
+import { MIB, MINUTE_MS, type Opening, type Retrieved, type Upstream } from '../client/client.ts';
 import { parseJson } from '../client/exchange.ts';
 
 export interface RdapAnswer extends Retrieved {
@@ -30,8 +30,15 @@ export interface Rdap {
   domain(domain: string, signal?: AbortSignal): Promise<RdapAnswer | null>;
 }
 
+const LIST_BOUNDS = { name: 'IANA', timeoutMs: 3000, maxBytes: MIB, concurrency: 1, retries: 0 } as const;
+const BOUNDS = { name: 'RDAP', timeoutMs: 5000, maxBytes: MIB / 2, concurrency: 16, retries: 0 } as const;
+/** Registries block addresses after 10 to 100 questions a minute; the cache saves some. */
+const CACHE = { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 0, maxEntries: 2000 };
+
 /** A domain's registry, over RDAP. Registrars are not asked: their records would add only latency and personal data. */
-export function createRdap(upstream: Upstream, bootstrap: RdapBootstrap): Rdap {
+export function createRdap({ upstreams, config, clock }: Opening<'names'>): Rdap {
+  const bootstrap = createRdapBootstrap(upstreams.open(LIST_BOUNDS), config.names.rdapBootstrap, clock);
+  const upstream = upstreams.open({ ...BOUNDS, cache: CACHE });
   return {
     async domain(domain, signal) {
       const server = await bootstrap.serverFor(domain, signal);

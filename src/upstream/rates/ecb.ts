@@ -3,22 +3,40 @@ import { SaxesParser } from 'saxes';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, daysBetween, isCalendarDate } from '../../lib/clock.ts';
-import type { Upstream } from '../client/client.ts';
+import { HOUR_MS, MIB, MINUTE_MS, type Opening, type Upstream } from '../client/client.ts';
+import { firstToAnswer } from '../client/failure.ts';
 import { type DatedFixing, type DatedFixings, type Fixing, type FixingSource, isDue, isRate } from './fixing.ts';
 
 /** Frankfurter looks back 14 days too. The longest gap between fixings is five days, at Easter and Christmas. */
 const MAX_GAP_DAYS = 14;
 /** The history only grows; its newest days come from the other two files. */
-const HISTORY_FRESH_MS = 24 * 3_600_000;
+const HISTORY_FRESH_MS = 24 * HOUR_MS;
 /** How long a copy may replace a file that cannot be read. After that the other source is asked. */
-const STALE_MS = 24 * 3_600_000;
+const STALE_MS = 24 * HOUR_MS;
 /** After a failed read the current copy is used for this time, so that not every call waits for a dead host. */
-const RETRY_MS = 60_000;
+const RETRY_MS = MINUTE_MS;
 
 const PUBLISHER = 'European Central Bank';
 
+const BOUNDS = { name: 'ECB', timeoutMs: 4000, maxBytes: 8 * MIB, concurrency: 3, retries: 1 } as const;
+const SECOND = { name: 'Frankfurter', timeoutMs: 3000, maxBytes: MIB / 4, concurrency: 3, retries: 0 } as const;
+const SECOND_CACHE = { ttlMs: 10 * MINUTE_MS, staleIfErrorMs: 24 * HOUR_MS, maxEntries: 1000 };
+
+/** The ECB, and Frankfurter where it fails. */
+export function createFixings({ upstreams, config, clock }: Opening<'names'>): FixingSource {
+  const sources = [
+    createEcb(upstreams.open(BOUNDS), config.names.ecb, clock),
+    createFrankfurter(upstreams.open({ ...SECOND, cache: SECOND_CACHE }), config.names.frankfurter),
+  ];
+  const first = <T>(ask: (source: FixingSource) => Promise<T>) => {
+    const attempts = sources.map((source) => () => ask(source));
+    return firstToAnswer('reference rates', attempts);
+  };
+  return { at: (date) => first((one) => one.at(date)), between: (from, to) => first((one) => one.between(from, to)) };
+}
+
 /** By the ECB's three files, of which `baseUrl` is the folder. A day without a fixing gives the last one before it. */
-export function createEcb(upstream: Upstream, baseUrl: string, clock: Clock): FixingSource {
+function createEcb(upstream: Upstream, baseUrl: string, clock: Clock): FixingSource {
   const keep = (name: string, read: Reader, due: Due) => keepFile(upstream, `${baseUrl}/${name}`, read, due, clock);
   const published: Due = ({ newest, readAtMs }, nowMs) => isDue(newest, readAtMs, nowMs);
   const daily = keep('eurofxref-daily.xml', readXml, published);
@@ -226,7 +244,7 @@ const spanSchema = z.object({
 const FRANKFURTER = 'European Central Bank, through Frankfurter';
 
 /** The ECB's rates as Frankfurter serves them, per euro. `baseUrl` ends with the version. */
-export function createFrankfurter(upstream: Upstream, baseUrl: string): FixingSource {
+function createFrankfurter(upstream: Upstream, baseUrl: string): FixingSource {
   return {
     async at(date) {
       const url = `${baseUrl}/${date ?? 'latest'}?base=EUR`;

@@ -3,10 +3,10 @@ import { type Hex, keccak256 } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DISTRIBUTOR } from '../../../dev/dex.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
+import type { AllSources } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
 import type { ChainReads } from '../../../src/collector/store/reads.ts';
-import type { Sources } from '../../../src/endpoints/sources.ts';
 import {
   activityOf,
   ascending,
@@ -122,7 +122,7 @@ async function get(path: string): Promise<Reply> {
 async function buy(
   path: string,
   query: Record<string, string> = {},
-  sources: Sources = service.deps.sources,
+  sources: AllSources = service.deps.sources,
 ): Promise<Reply> {
   const endpoint = service.deps.listed.find((candidate) => listedPath(candidate) === `/v1/paid${path}`)!;
   const params = parseParams(endpoint, query);

@@ -2,13 +2,12 @@ import { encodeFunctionData, keccak256, stringToHex } from 'viem';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { artifacts } from '../../../dev/contracts.ts';
 import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
-import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { type AllSources, catalogue } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
 import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
-import type { Sources } from '../../../src/endpoints/sources.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
@@ -71,7 +70,11 @@ afterAll(async () => {
 /** One call, as the service makes it: parsed parameters, and a reply that is checked against the published schema. */
 async function ask<T>(path: string, query: Record<string, string> = {}): Promise<T> {
   const endpoint = catalogue.find((candidate) => listedPath(candidate) === path)!;
-  const reply = await endpoint.run(parseParams(endpoint, query), sources as Sources, AbortSignal.timeout(60_000));
+  const reply = await endpoint.run(
+    parseParams(endpoint, query),
+    sources as unknown as AllSources,
+    AbortSignal.timeout(60_000),
+  );
   return endpoint.result.parse(reply) as T;
 }
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
-import { catalogue } from '../../../src/catalogue/catalogue.ts';
+import { type AllSources, catalogue } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
-import type { Sources } from '../../../src/endpoints/sources.ts';
 import { type NamesWorld, serveFixtures, startNames } from './names.ts';
 import { PATIENT_MS } from './patience.ts';
 
@@ -31,7 +30,7 @@ export async function ask<T = Record<string, unknown>>(
   const endpoint = catalogue.find((candidate) => listedPath(candidate) === `/v1/paid${path}`);
   if (!endpoint) throw new Error(`no such path: ${path}`);
   // The sources of other families are missing, so an endpoint that asks one of them fails.
-  const sources = world.sources as unknown as Sources;
+  const sources = world.sources as unknown as AllSources;
   const reply = await endpoint.run(parseParams(endpoint, query), sources, AbortSignal.timeout(PATIENT_MS));
   return endpoint.result.parse(reply) as T;
 }

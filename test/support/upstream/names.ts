@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import { strToU8, zipSync } from 'fflate';
 import type { Config } from '../../../src/config.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
-import { createNamesSources } from '../../../src/wiring/sources.ts';
+import { createDns } from '../../../src/upstream/domains/dns.ts';
+import { createRdap } from '../../../src/upstream/domains/rdap.ts';
+import { createFixings } from '../../../src/upstream/rates/ecb.ts';
+import { createWiki } from '../../../src/upstream/wikipedia.ts';
 import { PATIENT_MS, type SourceOptions } from './patience.ts';
 import { portFor, type Received, startReplay } from './replay.ts';
 
@@ -85,10 +88,9 @@ export async function startNames({ timeoutMs = PATIENT_MS, fault = null }: Sourc
   const time = { nowMs: NOW };
   const clock = { nowMs: () => time.nowMs, sleep: async () => undefined };
   const upstreams = createUpstreams({ clock, userAgent: 'percall/test (+http://127.0.0.1; test@example.org)' });
-  const timed: Upstreams = {
-    ...upstreams,
-    open: (options) => upstreams.open({ ...options, timeoutMs }),
-  };
+  const timed: Pick<Upstreams, 'open'> = { open: (options) => upstreams.open({ ...options, timeoutMs }) };
+  const opening = { upstreams: timed, config: { names: urls }, clock };
+  const [dns, rdap, currency] = [createDns(opening), createRdap(opening), createFixings(opening)];
   return {
     origin,
     first,
@@ -99,7 +101,7 @@ export async function startNames({ timeoutMs = PATIENT_MS, fault = null }: Sourc
     headers,
     time,
     clock,
-    sources: { clock, ...createNamesSources(timed, urls, clock) },
+    sources: { clock, dns, rdap, currency, wiki: createWiki(opening) },
     stop: async () => {
       await upstreams.close();
       await first.stop();

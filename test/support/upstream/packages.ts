@@ -4,10 +4,9 @@ import { afterEach, beforeEach } from 'vitest';
 import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import type { Config } from '../../../src/config.ts';
-import type { PackageSources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
-import { createPackageSources } from '../../../src/wiring/sources.ts';
+import { createPackageSources, type PackageSources } from '../../../src/upstream/packages.ts';
 import { PATIENT_MS } from './patience.ts';
 import { type Replay, startReplay } from './replay.ts';
 
@@ -41,7 +40,11 @@ export function usePackages({ timeoutMs = PATIENT_MS } = {}) {
   let upstreams: Upstreams;
   let sources: PackageSources;
   const open = (config: Partial<Config['packages']> = {}, ms = timeoutMs) =>
-    createPackageSources(upstreams, { ...packagesAt(server.url), ...config }, ms);
+    createPackageSources({
+      upstreams: { open: (options) => upstreams.open({ ...options, timeoutMs: ms }) },
+      config: { packages: { ...packagesAt(server.url), ...config } },
+      clock: systemClock,
+    });
   beforeEach(async () => {
     server = await startReplay();
     upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall-test' });

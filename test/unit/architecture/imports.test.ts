@@ -77,7 +77,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   // The self-test is a buyer: it sees money through the chain alone, not through the payment code.
   'selftest/': [...['catalogue/:declarations', 'chain/', 'store/ports/', 'lib/', 'errors.ts'], ...CONFIG_TYPES],
   'catalogue/': ['lib/', 'errors.ts'],
-  'catalogue/catalogue.ts': ['catalogue/', 'endpoints/', 'lib/', 'errors.ts'],
+  'catalogue/catalogue.ts': ['catalogue/', 'endpoints/', 'upstream/', 'lib/', 'errors.ts'],
   'endpoints/': [
     ...['catalogue/:declarations', 'chain/', 'upstream/', 'collector/store/', 'store/ports/', 'lib/', 'errors.ts'],
   ],

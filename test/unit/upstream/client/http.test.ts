@@ -217,6 +217,17 @@ describe('callers', () => {
     expect(replay.received).toHaveLength(4);
   });
 
+  test('above the number a minute of its host get 429, while kept answers go on', async () => {
+    const up = open({ perMinute: 2, cache: { ttlMs: 1000, staleIfErrorMs: 0, maxEntries: 10 } });
+    const ask = (path: string) => failure(up.fetch({ url: `${replay.url}/${path}` }));
+    expect(await Promise.all([ask('a'), ask('b')])).toEqual(['no failure', 'no failure']);
+    expect(await ask('c')).toBe('429 This service sends one host at most 2 requests a minute.');
+    expect(await ask('a')).toBe('no failure');
+    expect(replay.received.map(({ url }) => url)).toEqual(['/a', '/b']);
+    now += 60_000;
+    expect(await ask('c')).toBe('no failure');
+  });
+
   test('above the concurrency wait, and above the queue get 503', async () => {
     const up = open({ concurrency: 1 });
     let running = 0;
