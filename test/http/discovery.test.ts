@@ -77,7 +77,7 @@ describe('GET /v1/market/search', () => {
       network: NETWORK,
       count: body.results.length,
       catalogueReadAt: 1_800_000_000,
-      searched: { ownRoutes: 20, marketListings: 0, catalogue: 1 },
+      searched: { ownRoutes: ownListings().length, marketListings: 0, catalogue: 1 },
       sources: { own: expect.any(String), market: expect.any(String), catalogue: expect.any(String) },
     });
     expect(body.results[0].name).toBe('chain/wallet');

@@ -46,9 +46,9 @@ interface Demand {
 }
 
 describe('the price in the catalogue', () => {
-  test('is the same in USDC as in USD, for 21 routes', () => {
+  test('is the same in USDC as in USD', () => {
     const [usd, units] = [Object.entries(inUsd('paid')), inUnits('paid')];
-    expect(usd).toHaveLength(21);
+    expect(usd.map(([path]) => path)).toContain('/chain/wallet');
     for (const [path, price] of usd) expect([path, Number(units[path])]).toEqual([path, Number(price) * 1e6]);
   });
 
@@ -82,9 +82,9 @@ describe('the price in the catalogue', () => {
     expect(pricesOf(on('lightning'), ({ path, usd }) => [path, usd])).toEqual(inUsd('lightning'));
   });
 
-  test('is the price in the Lightning descriptor, for 22 routes', async () => {
+  test('is the price in the Lightning descriptor', async () => {
     const { routes } = (await json('/v1/lightning')) as { routes: { route: string; priceUsd: string }[] };
-    expect(routes).toHaveLength(22);
+    expect(routes.length).toBeGreaterThan(0);
     expect(pricesOf(routes, ({ route, priceUsd }) => [route, priceUsd])).toEqual(inUsd('lightning'));
   });
 
@@ -120,7 +120,7 @@ describe('the price in the catalogue', () => {
     );
     const addressOf = (name: string) => named.get(name) ?? name;
     const wanted = { ...inUsd('lightning'), ...inUsd('paid') };
-    expect(priced).toHaveLength(23);
+    expect(priced).toHaveLength(Object.keys(wanted).length);
     expect(
       pricesOf(priced, ({ name, description }) => [addressOf(name), /Costs ([\d.]+) USD/.exec(description ?? '')?.[1]]),
     ).toEqual(wanted);
@@ -148,7 +148,7 @@ describe('the price in the catalogue', () => {
     };
     const { '/selftest/fail': always, ...offered } = inUsd('paid');
     expect(always).toBe(priceOf('/selftest/fail').usd);
-    expect(searched.ownRoutes).toBe(20);
+    expect(searched.ownRoutes).toBe(Object.keys(offered).length);
     expect(pricesOf(results, ({ url, priceUsd }) => [url, priceUsd])).toEqual(offered);
   });
 

@@ -19,11 +19,11 @@ const ask = (q: string) =>
   );
 
 describe('a search of our own routes alone', () => {
-  test('is asked 38 different questions, and fifteen that nothing answers', () => {
+  test('is asked a question or more for each route, and others that nothing answers, each once', () => {
     const own = snapshot.listings.map(({ entry }) => new URL(entry.url).pathname.replace(/^\/v1\/paid/, ''));
-    expect([ANSWERED.length, UNANSWERED.length]).toEqual([38, 15]);
-    expect(new Set([...ANSWERED.map(([question]) => question), ...UNANSWERED]).size).toBe(53);
-    expect(own.length).toBe(20);
+    const questions = [...ANSWERED.map(([question]) => question), ...UNANSWERED];
+    expect(questions.filter((question, at) => questions.indexOf(question) !== at)).toEqual([]);
+    expect(UNANSWERED.length).toBeGreaterThan(SILENT);
     expect(new Set(ANSWERED.map(([, path]) => path))).toEqual(new Set(own));
   });
 

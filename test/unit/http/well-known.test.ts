@@ -27,7 +27,7 @@ const paid = entriesOn(catalogue, 'paid');
 describe('/.well-known/x402', () => {
   test('contains every USDC route, and a list of their addresses', () => {
     const addresses = paid.map((endpoint) => publicOrigin + pathOn(endpoint, 'paid'));
-    expect(addresses).toHaveLength(21);
+    expect(addresses).toContain(`${publicOrigin}/v1/paid/chain/wallet`);
     expect(document.items.map(({ resource }) => resource)).toEqual(addresses);
     expect(document.resources).toEqual(addresses);
   });

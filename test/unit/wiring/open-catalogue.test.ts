@@ -21,6 +21,9 @@ const [CHEAP] = usdcRoutes();
 const LOWEST = priceOf(String(CHEAP?.path));
 /** The lowest price but one. */
 const ABOVE = priceAbove(String(CHEAP?.path));
+const ALL = usdcRoutes()
+  .map(({ path }) => path.slice(1))
+  .sort();
 /** The routes that cost least. */
 const CHEAPEST = usdcRoutes()
   .filter(({ price }) => price.units === LOWEST.units)
@@ -45,7 +48,7 @@ describe('a route that no rail sells for USDC', () => {
   };
 
   test('stops the start and is named: with EXACT=off all of them, below EXACT_FROM_USD the cheaper ones', () => {
-    expect(named(problemsWith({ EXACT: 'off' }))).toHaveLength(21);
+    expect(named(problemsWith({ EXACT: 'off' })).sort()).toEqual(ALL);
     expect(problemsWith({ EXACT: 'off' })[0]).toMatch(/^EXACT=off leaves routes/);
     expect(named(problemsWith({ EXACT_FROM_USD: ABOVE.usd })).sort()).toEqual(CHEAPEST);
     expect(problemsWith({ EXACT_FROM_USD: LOWEST.usd })).toEqual([]);
@@ -64,7 +67,7 @@ describe('a route that no rail sells for USDC', () => {
     expect(problemsWith({ EXACT: 'off', ...CHANNELS })).toEqual([]);
     expect(problemsWith({ EXACT: 'off', GATEWAY: 'on' })).toEqual([]);
     const node = { LIGHTNING_RECEIVER: 'phoenixd', LIGHTNING_NODE_URL: 'http://127.0.0.1:1', PHOENIXD_PASSWORD: 'p' };
-    expect(named(problemsWith({ EXACT: 'off', ...node }))).toHaveLength(21);
+    expect(named(problemsWith({ EXACT: 'off', ...node })).sort()).toEqual(ALL);
   });
 });
 

@@ -142,8 +142,8 @@ describe('the OpenAPI document', () => {
   it('has every catalogue entry under its listed path, and no unlisted spelling', () => {
     const paths = Object.keys(document.paths);
     expect(paths).toEqual(expect.arrayContaining(catalogue.map(listedPath)));
-    expect(paths).toEqual(expect.arrayContaining(sold.map((endpoint) => pathOn(endpoint, 'lightning'))));
-    expect(paths.filter((path) => path.startsWith('/v1/lightning/'))).toHaveLength(22);
+    const forBitcoin = paths.filter((path) => path.startsWith('/v1/lightning/'));
+    expect(forBitcoin.sort()).toEqual(sold.map((endpoint) => pathOn(endpoint, 'lightning')).sort());
     expect(paths).toEqual(expect.arrayContaining(['/v1/paid', '/openapi.json', '/livez', '/readyz']));
     expect(paths.filter((path) => path.includes('/arc/'))).toEqual([]);
     const ids = paths.flatMap((path) => Object.values(document.paths[path] ?? {}).map((entry) => entry.operationId));

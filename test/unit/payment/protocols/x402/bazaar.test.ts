@@ -31,14 +31,14 @@ const lengths = (rails: Config['rails']) =>
 describe('the header of a 402', () => {
   test('has at most 1.5 KiB on most USDC routes, and at most 2 KiB on any, as the service is configured by default', () => {
     const listed = lengths(PLAIN_RAILS).filter((_, at) => at % 2 === 0);
-    expect(listed).toHaveLength(21);
+    expect(listed).toHaveLength(paid.length);
     expect(listed.filter((length) => length <= 1.5 * 1024).length).toBeGreaterThan(listed.length / 2);
     expect(Math.max(...lengths(PLAIN_RAILS))).toBeLessThanOrEqual(2 * 1024);
   });
 
   test('has at most 3 KiB on every USDC route with every way to pay', () => {
     const all = lengths(ALL_RAILS);
-    expect(all).toHaveLength(42);
+    expect(Math.min(...all)).toBeGreaterThan(Math.min(...lengths(PLAIN_RAILS)));
     expect(Math.max(...all)).toBeLessThanOrEqual(3 * 1024);
   });
 
@@ -78,7 +78,7 @@ describe('the header of a 402', () => {
       });
       expect(JSON.parse(body)).toMatchObject(decode(header));
     }
-    expect(sold).toHaveLength(22);
+    expect(sold).toEqual(expect.arrayContaining(paid.filter(({ path }) => path !== '/selftest/fail')));
   });
 
   test('is plain base64 of one JSON object, whatever the length of URL and reason', () => {
