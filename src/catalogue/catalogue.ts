@@ -29,10 +29,8 @@ import { createFixings } from '../upstream/rates/ecb.ts';
 import { createWiki } from '../upstream/wikipedia.ts';
 import type { Endpoint } from './endpoint.ts';
 
-/**
- * The sources of other hosts, by the member that `run` takes. Each is made once, at the start. The time-outs of those
- * that one answer asks add up to less than `HANDLER_TIMEOUT_MS`.
- */
+// The time-outs of those that one answer asks add up to less than `HANDLER_TIMEOUT_MS`.
+/** The sources of other hosts, by the member that `run` takes; each is made once, at the start. */
 const OTHERS = {
   packages: createPackageSources,
   dns: createDns,

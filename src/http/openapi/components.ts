@@ -335,7 +335,7 @@ export function describeResponses(endpoint: Endpoint<never>, mount: Mount): Json
   const reply = { 'application/json': { schema: reference('schemas', answerName(endpoint)) } };
   const responses = referencesTo(ON[mount]);
   const headers = { ...REQUEST_ID, ...REPLY_HEADERS[mount] };
-  responses[200] = { ...describeAnswer({ description: endpoint.summary, headers }, found), content: reply };
+  responses[200] = { ...describeAnswer({ description: endpoint.label, headers }, found), content: reply };
   if (endpoint.problemMembers) {
     const schema = { anyOf: [reference('schemas', problemName(endpoint)), reference('schemas', 'Problem')] };
     const content = { 'application/problem+json': { schema } };
@@ -379,5 +379,5 @@ function describeHeader(type: z.ZodType): Json {
   return { description, schema };
 }
 
-const mapValues = <T>(values: Readonly<Record<string, T>>, map: (value: T) => Json): Json =>
+export const mapValues = <T>(values: Readonly<Record<string, T>>, map: (value: T) => Json): Json =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]));

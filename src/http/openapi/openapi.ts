@@ -15,6 +15,7 @@ import {
   describeResponses,
   describeSchema,
   type Json,
+  mapValues,
   UNREAD_RESPONSES,
 } from './components.ts';
 import type { Mounted, Route } from './route.ts';
@@ -106,9 +107,8 @@ function mountedOf({ declared, mounted }: OpenApiOptions): readonly Route[] {
 }
 
 /** `found` gets the components that it names. Crawlers take a missing `security` for an unknown one. */
-function describeRoute({ method, url, ...route }: Route, found: Components): Operation {
+function describeRoute({ method, url, answers, ...route }: Route, found: Components): Operation {
   const { id: operationId, summary, tag, description, path, query, body } = route;
-  const answers = Object.entries(route.answers).map(([status, answer]) => [status, describeAnswer(answer, found)]);
   const schema = {
     operationId,
     summary,
@@ -119,7 +119,8 @@ function describeRoute({ method, url, ...route }: Route, found: Components): Ope
     body: body && describeSchema(body, found),
     security: [],
   };
-  return { method, url, schema, responses: { ...UNREAD_RESPONSES, ...Object.fromEntries(answers) } };
+  const own = mapValues(answers, (answer) => describeAnswer(answer, found));
+  return { method, url, schema, responses: { ...UNREAD_RESPONSES, ...own } };
 }
 
 function describeContact(url: string): Json {
