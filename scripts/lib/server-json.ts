@@ -9,10 +9,18 @@ export function createServerJson(publicOrigin: string, catalogue: readonly Endpo
     $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
     name: `${namespace}/percall`,
     title: 'percall',
-    // The registry takes 100 characters.
-    description: `Data by the call: ${[...familiesOf(catalogue).keys()].join(', ')}`,
+    description: describe([...familiesOf(catalogue).keys()]),
     version: SERVICE_VERSION,
     websiteUrl: `${publicOrigin}/`,
     remotes: [{ type: 'streamable-http', url: `${publicOrigin}/mcp` }],
   };
+}
+
+/** The registry takes so many characters. */
+const MOST = 100;
+
+/** Names as many families as there is room for. */
+function describe(families: readonly string[]): string {
+  const text = `Data by the call: ${families.join(', ')}`;
+  return text.length <= MOST ? text : describe(families.slice(0, -1));
 }

@@ -31,8 +31,15 @@ export interface Requirement {
 
 type LlmsTextOptions = Omit<Described, 'acceptsOf'> & { readonly mpp?: boolean };
 
-/** At most 4,000 characters, for models. Links are paths, so that no address changes the length. */
+const MOST_LLMS_TEXT = 4000;
+
+/** At most 4,000 characters, for models; at need without optional parameters. Links are paths, to stay short. */
 export function createLlmsText(options: LlmsTextOptions): string {
+  const whole = writeLlmsText(options, true);
+  return whole.length <= MOST_LLMS_TEXT ? whole : writeLlmsText(options, false);
+}
+
+function writeLlmsText(options: LlmsTextOptions, isWhole: boolean): string {
   const { catalogue, requirementOf, chain, publicOrigin, mpp = false } = options;
   const { network = '', asset = '', amount = '0' } = dearestRequirement(catalogue, requirementOf) ?? {};
   const paid = entriesOn(catalogue, 'paid');
@@ -54,9 +61,9 @@ of \`/v1/paid\`; x402, L402 and MPP ask for one invoice. Parameters must be good
 payment again, nothing is paid twice.
 - Unknown and repeated parameters are refused. Answers are JSON: amounts are strings, times Unix seconds, unknown is \
 null.`,
-    ...list('## Priced routes\nGET; USD a call; * is a required parameter.', paid, 'paid'),
-    ...list('## In bitcoin alone', alone, 'lightning'),
-    ...list('## Free routes', entriesOn(catalogue, 'free'), 'free'),
+    ...list('## Priced routes\nGET; USD a call; * is a required parameter.', paid, 'paid', isWhole),
+    ...list('## In bitcoin alone', alone, 'lightning', isWhole),
+    ...list('## Free routes', entriesOn(catalogue, 'free'), 'free', isWhole),
     `## Documents
 - [OpenAPI](/openapi.json): parameters, answers, errors, prices; [priced routes alone](/openapi-priced.json)
 - [Search](/v1/market/search): payable routes, here and of other sellers, \`?q=\` in plain words
@@ -76,14 +83,15 @@ export function dearestRequirement(
   return more.reduce((most, next) => (most && BigInt(most.amount) >= BigInt(next.amount) ? most : next), first);
 }
 
-function list(heading: string, entries: readonly Endpoint<never>[], surface: Surface): string[] {
+function list(heading: string, entries: readonly Endpoint<never>[], surface: Surface, isWhole: boolean): string[] {
   if (entries.length === 0) return [];
-  return [[heading, ...entries.map((endpoint) => line(endpoint, surface))].join('\n')];
+  return [[heading, ...entries.map((endpoint) => line(endpoint, surface, isWhole))].join('\n')];
 }
 
 /** `[currency/rates](/v1/paid/currency/rates): 0.001, Reference rates (base symbols date)`. */
-function line(endpoint: Endpoint<never>, surface: Surface): string {
-  const params = describeParams(endpoint).map(({ name, required }) => (required ? `${name}*` : name));
+function line(endpoint: Endpoint<never>, surface: Surface, isWhole: boolean): string {
+  const named = describeParams(endpoint).filter(({ required }) => isWhole || required);
+  const params = named.map(({ name, required }) => (required ? `${name}*` : name));
   const price = endpoint.price ? `${endpoint.price.usd}, ` : '';
   const takes = params.length > 0 ? ` (${params.join(' ')})` : '';
   return `- [${endpoint.path.slice(1)}](${pathOn(endpoint, surface)}): ${price}${endpoint.label}${takes}`;

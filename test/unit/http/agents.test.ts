@@ -161,6 +161,15 @@ describe('server.json', () => {
     });
   });
 
+  test('names as many families as the registry has room for', () => {
+    const paths = ['/quotes/closing', '/weather/now'] as const;
+    const more = paths.map((path) => ({ ...catalogue.at(-1)!, path }));
+    const document = createServerJson(publicOrigin, [...catalogue, ...more]);
+    expect(faultBy('server', document)).toBeNull();
+    expect(document.description).toMatch(/^Data by the call: .*\bwiki/);
+    expect(document.description).not.toContain('weather');
+  });
+
   test('stands in docs/agents, beside the skill in a folder of its name', () => {
     expect(faultBy('server', JSON.parse(readText('docs/agents/server.json')))).toBeNull();
     const text = readText(`docs/agents/percall/SKILL.md`);

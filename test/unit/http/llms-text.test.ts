@@ -9,14 +9,26 @@ import { ENV } from '../../http/harness.ts';
 
 const offerOf = offersUnder(loadConfig(ENV));
 const requirementOf = (endpoint: Endpoint<never>) => offerOf(endpoint).requirement;
-const textAt = (publicOrigin: string, mpp = false) =>
-  createLlmsText({ catalogue, requirementOf, chain: { name: 'Arc', isPlayMoney: true }, publicOrigin, mpp });
+const textAt = (publicOrigin: string, mpp = false, sold: readonly Endpoint<never>[] = catalogue) =>
+  createLlmsText({ catalogue: sold, requirementOf, chain: { name: 'Arc', isPlayMoney: true }, publicOrigin, mpp });
 const text = textAt('https://here.example');
 
 describe('llms.txt', () => {
   test('has at most 4,000 characters, also under a long address', () => {
     expect(text.length).toBeLessThanOrEqual(4000);
     expect(textAt(`https://${'a'.repeat(63)}.${'b'.repeat(63)}.example`, true).length).toBeLessThanOrEqual(4000);
+  });
+
+  test('names required parameters alone where it would be longer, and every route', () => {
+    const wide = catalogue.find(({ path }) => path === '/currency/rates');
+    const paths = ['/currency/one', '/currency/two', '/currency/three'] as const;
+    const more = paths.map((path) => ({ ...wide!, path }));
+    const long = textAt('https://here.example', true, [...catalogue, ...more]);
+    expect(long.length).toBeLessThanOrEqual(4000);
+    for (const { path } of more) expect(long).toContain(`(/v1/paid${path}): `);
+    expect(text).toContain('(name* ecosystem version)');
+    expect(long).toContain('(name*)');
+    expect(long).not.toContain('ecosystem');
   });
 
   test('keeps the convention: one title, then a quoted summary, then sections with lists of links', () => {
