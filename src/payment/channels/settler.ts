@@ -198,7 +198,7 @@ export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<
 
   async function compareChannels(verdicts: Map<string, BookVerdict>, again: ReadonlySet<string>, head: number) {
     // A channel of which nothing is claimed any more lacks nothing.
-    for (const name of again) if (name.startsWith(CHANNEL)) verdicts.set(name, { kind: 'shown' });
+    for (const id of idsIn(again, CHANNEL)) verdicts.set(`${CHANNEL}${id}`, { kind: 'shown' });
     for (let after: Uint8Array | undefined; ; ) {
       const page = await store.listClaimed(network, PAGE, after);
       const found = await verdictsOf(page, head);
@@ -209,7 +209,7 @@ export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<
         if (verdict.kind !== 'shown' || again.has(name)) verdicts.set(name, verdict);
       }
       after = page.at(-1)?.id;
-      if (page.length < PAGE || !after) return;
+      if (page.length < PAGE) return;
     }
   }
 
@@ -222,6 +222,9 @@ export function createChannelBooks(options: ChannelBooksOptions): Required<Pick<
     },
   };
 }
+
+const idsIn = (names: ReadonlySet<string>, kind: string): string[] =>
+  [...names].flatMap((name) => (name.startsWith(kind) ? [name.slice(kind.length)] : []));
 
 /** As two providers say. Null for a channel that cannot be read, or only as it was before the ledger's own state. */
 function createComparison({ chain }: ChannelBooksOptions) {
@@ -247,17 +250,17 @@ async function compareClaims(
 ): Promise<void> {
   const { store, network } = options;
   const chain = forBooks(options.chain);
-  const claims = await store.listDoneClaims(network, from, to);
-  for (const name of [...again].filter((one) => one.startsWith(CLAIM))) {
-    const claim = await store.operation(name.slice(CLAIM.length));
-    if (!claim) verdicts.set(name, { kind: 'shown' });
-    else if (!claims.some(({ id }) => id === claim.id)) claims.push(claim);
+  const claims = new Map((await store.listDoneClaims(network, from, to)).map((claim) => [claim.id, claim]));
+  for (const id of idsIn(again, CLAIM)) {
+    const claim = await store.operation(id);
+    if (claim) claims.set(id, claim);
+    else verdicts.set(`${CLAIM}${id}`, { kind: 'shown' });
   }
   const receiptOf = await readReceipts(
     chain,
-    claims.flatMap(({ transaction }) => transaction ?? []),
+    [...claims.values()].flatMap(({ transaction }) => transaction ?? []),
   );
-  for (const { id, amount, transaction } of claims) {
+  for (const { id, amount, transaction } of claims.values()) {
     let verdict = await compareClaim(amount, transaction ? receiptOf(transaction) : 'none', options);
     if (verdict.kind === 'missing' && transaction)
       verdict = await compareClaim(amount, (await readReceipts(chain, [transaction], 0))(transaction), options);
