@@ -43,7 +43,7 @@ export function createContractStandIn() {
     /** Every request, with its options. */
     asked: [] as ({ method: string; params: readonly unknown[] } & Pick<
       RpcOptions,
-      'rank' | 'signal' | 'fromOneProvider'
+      'rank' | 'turn' | 'signal' | 'fromOneProvider'
     >)[],
     /** Ids of channels whose rows the contract refuses. */
     refusedRows: new Set<string>(),
