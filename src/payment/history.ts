@@ -121,8 +121,7 @@ export function createSettledDays(
   return async () => {
     const days = shownDays();
     for (const day of kept.keys()) if (!days.includes(day)) kept.delete(day);
-    if (days.some(isLacking))
-      await inTime(readDays(), WAIT_MS, clock, () => new Error('the days are still being read')).catch(() => {});
+    await inTime(readDays(), WAIT_MS, clock, () => new Error('the days are still being read')).catch(() => {});
     return days.reverse().map((dayMs) => {
       const sums = kept.get(dayMs);
       return { dayMs, sums: sums ? [...sums.values()] : null };

@@ -91,6 +91,7 @@ test('a deposit into a channel counts as settled with what it paid for, not with
 test('a sale for a voucher is counted without a read of its row', async () => {
   store = { ...store, get: () => Promise.reject(new Error('a row is read')) };
   const { ledger, metrics } = counted();
+  expect(await Promise.all(['x402', 'l402', 'mpp'].map(protocols))).toEqual([0, 0, 0]);
   await storesOf(db).channels.note(channelTerms('a'), channelState(), now);
   await sell(ledger, voucherSale('', 'a', 500n, { price: 500n, amount: 500n }));
   expect(await sample('payment_settled_usdc_total')).toBe(0.0005);

@@ -134,6 +134,33 @@ test('what is refused while a write is under way waits for the next one, and is 
   await counts.stop();
 });
 
+test('what is refused during a write of its own hour is written next, and is shown meanwhile', async () => {
+  const { writes, state, counts, refuse, store } = open();
+  const gate = Promise.withResolvers<void>();
+  state.gate = gate.promise;
+  refuse('expired', 2);
+  refuse('used');
+  const stopped = counts.stop();
+  await vi.waitFor(() => expect(writes).toHaveLength(1));
+  refuse('expired', 3);
+  refuse('late');
+  state.gate = null;
+  gate.resolve();
+  await stopped;
+  const shown = (await counts.read()).map(({ code, count }) => [code, count]);
+  expect(shown).toEqual([
+    ['expired', 5],
+    ['late', 1],
+    ['used', 1],
+  ]);
+  await counts.stop();
+  expect(writes).toEqual([
+    [NOON, { expired: 2, used: 1 }],
+    [NOON, { expired: 3, late: 1 }],
+  ]);
+  expect((await store.since(0, 0)).map(({ code, count }) => [code, count])).toEqual(shown);
+});
+
 test('a stop writes what is counted, and nothing where nothing is', async () => {
   const { writes, counts, refuse, store } = open();
   refuse('expired');
@@ -165,6 +192,17 @@ test('after 24 hours they are no more recent; after 30 days they are gone, from 
   await clock.advance(HOUR + 1);
   expect(await counts.read()).toEqual([]);
   expect(await store.since(0, 0)).toEqual([]);
+  await counts.stop();
+});
+
+test('while the ledger takes no write, what is older than 24 hours is no more recent', async () => {
+  const { clock, state, counts, refuse } = open();
+  state.isDown = true;
+  refuse('expired');
+  await clock.advance(DAY - 1000);
+  expect(await counts.read()).toEqual([{ code: 'expired', count: 1, recentCount: 1 }]);
+  await clock.advance(1);
+  expect(await counts.read()).toEqual([{ code: 'expired', count: 1, recentCount: 0 }]);
   await counts.stop();
 });
 

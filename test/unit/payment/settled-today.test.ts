@@ -70,6 +70,16 @@ describe('what settled today', () => {
     });
   });
 
+  test('is listed by rail only where something settled, unless a rail is always listed', async () => {
+    const { reads, clock, pay } = open(MIDNIGHT + 1000);
+    const today = createSettledToday(reads, settledOn, clock);
+    // The ledger's sum of claims has a row without any claim.
+    const lightning = { count: 0, amount: 0n };
+    expect(byRail(await today())).toEqual({ lightning });
+    await pay(3000n, GATEWAY);
+    expect(byRail(await today())).toEqual({ lightning, gateway: { count: 1, amount: 3000n } });
+  });
+
   test('leaves out failed and unknown payments, and those to other sellers', async () => {
     const { today, pay, claim } = open(MIDNIGHT + 1000);
     await pay(500n, undefined, 'failed');
