@@ -8,7 +8,7 @@ import { AppError, BadParameter } from '../../../src/errors.ts';
 import { createPricedTool } from '../../../src/mcp/tools.ts';
 import type { Call, Sold } from '../../../src/payment/call.ts';
 import { type Checkout, onlyKnown, type RailFor } from '../../../src/payment/checkout.ts';
-import { createGate, type Gate } from '../../../src/payment/gate.ts';
+import { createGate, type Gate, type UnpaidPage } from '../../../src/payment/gate.ts';
 import type { LightningRail } from '../../../src/payment/lightning/offers.ts';
 import { MAINNET } from '../../../src/payment/lightning/terms.ts';
 import type { Demand } from '../../../src/payment/protocol.ts';
@@ -62,6 +62,8 @@ interface Choices {
   readonly endpoint?: Partial<Spec>;
   readonly rails?: Config['rails'];
   readonly isPlayMoney?: boolean;
+  /** What the routes may send in place of a 402. */
+  readonly page?: UnpaidPage;
 }
 
 /** What a rail was given to sell. */
@@ -77,7 +79,8 @@ interface Sale {
 }
 
 /** Closed when the test has ended. */
-export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPlayMoney = false }: Choices = {}) {
+export async function openCheckouts(choices: Choices = {}) {
+  const { endpoint: more, rails = PLAIN_RAILS, isPlayMoney = false, page } = choices;
   const bench = await openRailBench();
   const { clock, node, quota, handler } = bench;
   const endpoint = soldEndpoint(more, handler.runs);
@@ -161,9 +164,10 @@ export async function openCheckouts({ endpoint: more, rails = PLAIN_RAILS, isPla
   const usdc = checkouts.usdcRoutes(offerOf, null)(endpoint);
   const lightning = inBitcoin.routes(protocol)(endpoint);
   const log = { error: (_: object, message: string) => void events.push(message) };
+  const gating = { log, onRefused, ...(page && { pageOf: () => page }) };
   const gatesOf = (sold: Record<Way['money'], Checkout<unknown, Demand>>) => ({
-    usdc: createGate<null>({ checkoutOf: () => sold.usdc, protocol: surfaces.usdcProtocol, log, onRefused }),
-    lightning: createGate<null>({ checkoutOf: () => sold.lightning, protocol, log, onRefused }),
+    usdc: createGate<null>({ checkoutOf: () => sold.usdc, protocol: surfaces.usdcProtocol, ...gating }),
+    lightning: createGate<null>({ checkoutOf: () => sold.lightning, protocol, ...gating }),
   });
   const gates = gatesOf({ usdc, lightning });
   const ofTools = { usdc: checkouts.usdcTools(offerOf), lightning: inBitcoin.tools };

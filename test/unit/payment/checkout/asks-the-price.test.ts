@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { API_CATALOG_LINK } from '../../../../src/catalogue/paths.ts';
 import { LIGHTNING_ADDRESS, MAIN_ADDRESS } from '../../../../src/mcp/tool.ts';
+import type { UnpaidPage } from '../../../../src/payment/gate.ts';
 import {
   LIGHTNING_ROUTE,
   LIGHTNING_TOOL,
+  messageTo,
   named,
   PATHS,
   ROUTES,
@@ -20,6 +23,9 @@ import {
   TOOL,
 } from '../../../support/payment/checkout-world.ts';
 import { PLAIN_RAILS, TERMS } from '../../../support/service/terms.ts';
+
+const decodeHeader = (headers: Record<string, unknown>) =>
+  JSON.parse(Buffer.from(String(headers['payment-required']), 'base64').toString());
 
 const X402 =
   'pay with any x402 v2 client that allows this asset in its spend controls, and repeat the request with PAYMENT-SIGNATURE.';
@@ -87,6 +93,8 @@ describe('without a payment', () => {
   test.each(ROUTES)('%s is a 402 that no cache may keep', async (_name, way) => {
     const { headers } = await (await openCheckouts()).call(way);
     expect(headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json; charset=utf-8' });
+    // Where an agent finds what else is sold.
+    expect(headers.link).toBe(API_CATALOG_LINK);
   });
 
   test('the body of a route says in USDC the words alone, and over Lightning all that the header says', async () => {
@@ -113,6 +121,50 @@ describe('without a payment', () => {
     const got = await world.call(USDC_ROUTE);
     for (const name of ['payment-required', 'content-type', 'content-length'])
       expect(headers[name]).toBe(got.headers[name]);
+  });
+});
+
+describe.each(ROUTES)('a page in place of the 402 of %s', (_name, way) => {
+  /** Sends a page to who accepts one. `asked`: the methods of the requests that it was asked about. */
+  async function openWithPage() {
+    const asked: string[] = [];
+    const page: UnpaidPage = ({ method, headers }, { fields }) => {
+      asked.push(method);
+      if (headers.accept !== 'text/html') return null;
+      return (reply) => void reply.type('text/html').send(`<p>${fields.length}</p>`);
+    };
+    return { ...(await openCheckouts({ page })), asked };
+  }
+  const html = { accept: 'text/html' };
+
+  test('has its status and its terms, and stands for requests that accept it alone', async () => {
+    const { app, asked, sales } = await openWithPage();
+    const shown = await app.inject(messageTo(way, { headers: html }));
+    expect([shown.statusCode, shown.headers['content-type'], shown.headers.vary]).toEqual([402, 'text/html', 'accept']);
+    expect(shown.body).toMatch(/^<p>[1-9]<\/p>$/);
+    const plain = await app.inject(messageTo(way, {}));
+    expect([plain.statusCode, plain.headers['content-type'], plain.headers.vary]).toEqual([
+      402,
+      'application/json; charset=utf-8',
+      'accept',
+    ]);
+    for (const { headers } of [shown, plain]) expect(decodeHeader(headers)).toMatchObject({ x402Version: 2 });
+    expect([asked, sales]).toEqual([['GET', 'GET'], []]);
+  });
+
+  test('is not made for HEAD, or for a payment that is refused', async () => {
+    const { call, refuses, asked } = await openWithPage();
+    refuses('x');
+    const payment = PAYMENTS[way.money];
+    for (const request of [{ method: 'HEAD', headers: html } as const, { payment, headers: html }]) {
+      const { status, headers } = await call(way, request);
+      expect([status, headers['content-type'], headers.vary]).toEqual([
+        402,
+        'application/json; charset=utf-8',
+        undefined,
+      ]);
+    }
+    expect(asked).toEqual([]);
   });
 });
 
