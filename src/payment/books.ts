@@ -65,9 +65,9 @@ export function createBooks(options: BooksOptions) {
   async function compareSpan(span: { from: number; to: number }, head: number): Promise<void> {
     for (let after: { endedAt: number; id: string } | undefined; !isStopped; ) {
       const page = await store.settledBetween(network, span, PAGE, after);
-      await compareRows(page, head);
       const last = page.at(-1);
-      if (page.length < PAGE || !last) return;
+      if (!last) return;
+      await compareRows(page, head);
       after = { endedAt: last.endedAt ?? 0, id: last.id };
     }
   }
@@ -76,8 +76,9 @@ export function createBooks(options: BooksOptions) {
     const to = clock.nowMs();
     const head = await options.reachedBlock();
     const checked = await store.checked(network);
-    const since = checked ? checked.endedMs - OVERLAP_MS : to - DAY_MS;
-    const span = { from: isFirst ? Math.min(since, to - DAY_MS) : since, to };
+    const dayAgo = to - DAY_MS;
+    const since = checked ? checked.endedMs - OVERLAP_MS : dayAgo;
+    const span = { from: isFirst ? Math.min(since, dayAgo) : since, to };
     await compareRows.again(head);
     await compareSpan(span, head);
     for (const rail of rails) await compareRows.rest(rail, span, head);
@@ -189,13 +190,14 @@ function createNotes({ store, network, clock, log, onSurplus }: BooksOptions) {
     const both = [{ rail, item, kind: 'missing' } as const, { rail, item, kind: 'unread' } as const];
     const [missing, unread] = both as [BookKey, BookKey];
     const open = both.filter((key) => known.has(keyOf(key)));
-    const entry = { detail: verdict.kind === 'shown' ? '' : verdict.detail, notedMs: clock.nowMs() };
+    const notedMs = clock.nowMs();
     switch (verdict.kind) {
       case 'missing':
         if (verdict.amount > (known.get(keyOf(missing)) ?? 0n)) alert(rail, item, verdict);
-        return { found: [{ ...missing, ...entry, amount: verdict.amount }], ended: [unread] };
+        return { found: [{ ...missing, amount: verdict.amount, detail: verdict.detail, notedMs }], ended: [unread] };
       case 'unread':
-        return { found: known.has(keyOf(missing)) ? [] : [{ ...unread, ...entry, amount: 0n }], ended: [] };
+        if (known.has(keyOf(missing))) return { found: [], ended: [] };
+        return { found: [{ ...unread, amount: 0n, detail: verdict.detail, notedMs }], ended: [] };
       case 'surplus':
         onSurplus({ transfers: 1, amount: verdict.amount, transactions: [item] });
         return { found: [], ended: open };

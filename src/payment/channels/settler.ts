@@ -256,12 +256,10 @@ async function compareClaims(
     if (claim) claims.set(id, claim);
     else verdicts.set(`${CLAIM}${id}`, { kind: 'shown' });
   }
-  const receiptOf = await readReceipts(
-    chain,
-    [...claims.values()].flatMap(({ transaction }) => transaction ?? []),
-  );
+  const noted = [...claims.values()].flatMap(({ transaction }) => transaction ?? []);
+  const receiptOf = await readReceipts(chain, noted);
   for (const { id, amount, transaction } of claims.values()) {
-    let verdict = await compareClaim(amount, transaction ? receiptOf(transaction) : 'none', options);
+    let verdict = await compareClaim(amount, transaction ? receiptOf(transaction) : null, options);
     if (verdict.kind === 'missing' && transaction)
       verdict = await compareClaim(amount, (await readReceipts(chain, [transaction], 0))(transaction), options);
     verdicts.set(`${CLAIM}${id}`, verdict);
@@ -277,7 +275,7 @@ async function recordedIn(receipt: TransactionReceipt, { store, network }: Chann
 }
 
 async function compareClaim(amount: bigint, receipt: ReceiptRead, options: ChannelBooksOptions): Promise<BookVerdict> {
-  if (receipt === 'unread' || receipt === 'none') return { kind: 'unread', detail: 'its receipt cannot be read' };
+  if (receipt === 'unread' || receipt === null) return { kind: 'unread', detail: 'its receipt cannot be read' };
   const lacks = amount - (await recordedIn(receipt, options));
   if (lacks > 0n) return { kind: 'missing', amount: lacks, detail: 'its transaction records less than was claimed' };
   const unpaid = unpaidIn(receipt, options);

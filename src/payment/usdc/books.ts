@@ -23,8 +23,8 @@ const BEHIND_BLOCKS = 20;
 /** Blocks that are searched for the use of an authorization without a noted block: a day on Arc. */
 const SEARCHED_BLOCKS = 172_800;
 
-/** `none`: the provider knows no receipt. `unread`: it did not say. */
-export type ReceiptRead = TransactionReceipt | 'none' | 'unread';
+/** Null: the provider knows no receipt. `unread`: it did not say. */
+export type ReceiptRead = TransactionReceipt | null | 'unread';
 
 export function forBooks(chain: ChainClient): ChainClient {
   return {
@@ -48,12 +48,15 @@ export async function readReceipts(
     const outcomes = await chain.batch(calls, turn === 0 ? SECOND_LOOK : READS).catch((): RpcOutcome[] => []);
     for (const [at, hash] of some.entries()) found.set(hash, receiptIn(outcomes[at], hash));
   }
-  return (transaction) => found.get(bytesToHex(transaction)) ?? 'unread';
+  return (transaction) => {
+    const read = found.get(bytesToHex(transaction));
+    return read === undefined ? 'unread' : read;
+  };
 }
 
 function receiptIn(outcome: RpcOutcome | undefined, hash: string): ReceiptRead {
   if (!outcome || !('result' in outcome)) return 'unread';
-  return outcome.result === null ? 'none' : (readReceipt(outcome.result, hash) ?? 'unread');
+  return outcome.result === null ? null : (readReceipt(outcome.result, hash) ?? 'unread');
 }
 
 interface TransferBooksOptions {
@@ -78,7 +81,7 @@ export function createTransferBooks({ chain, evidence, usdc, passedTo }: Transfe
   });
 
   async function lookUp(row: Payment, head: number): Promise<BookVerdict> {
-    if (row.block !== null && row.block > head) return { kind: 'unread', detail: 'its block is not reached' };
+    if ((row.block ?? 0) > head) return { kind: 'unread', detail: 'its block is not reached' };
     const fromBlock = row.checkedBlock ?? row.block ?? head - SEARCHED_BLOCKS;
     const atBlock = Math.max(row.block ?? 0, head - BEHIND_BLOCKS, 0);
     const options = { atBlock, rank: 'collect' } as const;
@@ -101,9 +104,9 @@ export function createTransferBooks({ chain, evidence, usdc, passedTo }: Transfe
       const verdicts: BookVerdict[] = [];
       for (const row of rows) {
         const [transaction] = hashOf(row);
-        const receipt = transaction ? receiptOf(transaction) : 'none';
+        const receipt = transaction ? receiptOf(transaction) : null;
         if (receipt === 'unread') verdicts.push({ kind: 'unread', detail: 'its receipt cannot be read' });
-        else if (receipt !== 'none' && paymentsIn(receipt, usdc)(authorizationOf(row)) !== null)
+        else if (receipt !== null && paymentsIn(receipt, usdc)(authorizationOf(row)) !== null)
           verdicts.push(overcharge(row));
         else verdicts.push(await lookUp(row, head));
       }
@@ -116,8 +119,9 @@ const hashOf = ({ transaction }: Payment): Uint8Array[] => (transaction?.length 
 
 /** The row of a shown payment may say that more was paid than signed for. A sale in a channel charges the deposit. */
 function overcharge({ charged, amount }: Payment): BookVerdict {
-  if (charged === null || charged <= amount) return { kind: 'shown' };
-  return { kind: 'missing', amount: charged - amount, detail: 'the row says that more was paid than was signed for' };
+  const beyond = (charged ?? 0n) - amount;
+  if (beyond <= 0n) return { kind: 'shown' };
+  return { kind: 'missing', amount: beyond, detail: 'the row says that more was paid than was signed for' };
 }
 
 /** Blocks left for the next round, ten minutes on Arc: a payment that the chain shows may be open in the ledger. */

@@ -275,21 +275,18 @@ export function createGatewayBooks({ chain, transfers, ledger, usdc, wallet }: G
         const transfer = known[at];
         return transfer && !transfer.isOpen ? transfer.transaction : null;
       };
-      const receiptOf = await readReceipts(
-        chain,
-        rows.flatMap((_, at) => batchOf(at) ?? []),
-        0,
-      );
+      const batches = rows.flatMap((_, at) => batchOf(at) ?? []);
+      const receiptOf = await readReceipts(chain, batches, 0);
       const owedOf = new Map<string, ReadonlyMap<string, bigint>>();
       const verdicts: BookVerdict[] = [];
       for (const [at, row] of rows.entries()) {
         const [transfer, batch] = [known[at], batchOf(at)];
-        const receipt = batch ? receiptOf(batch) : 'none';
+        const receipt = batch ? receiptOf(batch) : null;
         if (!transfer) verdicts.push(missing(row.amount, 'the ledger has no transfer of it'));
         else if (transfer.status === 'failed' && !transfer.isOpen)
           verdicts.push(missing(row.amount, 'the Gateway failed its transfer'));
         else if (!batch) verdicts.push({ kind: 'unread', detail: 'its batch is not known yet' });
-        else if (receipt === 'none' || receipt === 'unread') verdicts.push(UNREAD);
+        else if (receipt === null || receipt === 'unread') verdicts.push(UNREAD);
         else {
           const key = bytesToHex(batch);
           const owed = owedOf.get(key) ?? (await owedIn(batch, { transfers, ledger }));
@@ -341,8 +338,7 @@ function creditIn(
     if ((isTransfer || emitter === wallet) && topics.length > 1 && topics.at(-1) === to && data.length === ONE_WORD)
       credits[emitter] = (credits[emitter] ?? 0n) + BigInt(data);
   }
-  const sums = Object.values(credits);
-  return sums.sort(ascending).at(-1) ?? null;
+  let most: bigint | null = null;
+  for (const sum of Object.values(credits)) if (most === null || sum > most) most = sum;
+  return most;
 }
-
-const ascending = (one: bigint, other: bigint): number => (one < other ? -1 : Number(one > other));
