@@ -129,6 +129,12 @@ describe('a refund is refused', () => {
     expect([begun(), bed.contract.asked]).toEqual([0, []]);
   });
 
+  test('where the ledger does not know its channel, which has bought nothing here', async () => {
+    const { ask, refund, count, bed } = await openChannelSale();
+    expect(await ask({}, refund(0n, { of: bed.fund(1_000_000n) }))).toBe(NOTHING_LEFT);
+    expect(count('begin the refund')).toBe(0);
+  });
+
   test('without a read where a client that is not the last buyer has had its refund of this payer', async () => {
     const { askBack, begun, see, of, bed, clock } = await openRefundable();
     const stranger = { client: '10.6.6.6' };
