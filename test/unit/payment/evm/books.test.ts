@@ -4,7 +4,7 @@ import { createChainClient, type OpenChainClient } from '../../../../src/chain/r
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/settler.ts';
 import { createSurplusCount, createTransferBooks, forBooks, readReceipts } from '../../../../src/payment/usdc/books.ts';
-import { createEvidence, type TransactionReceipt } from '../../../../src/payment/usdc/evidence.ts';
+import { createEvidence, type Evidence, type TransactionReceipt } from '../../../../src/payment/usdc/evidence.ts';
 import { TRANSFER } from '../../../../src/payment/usdc/token.ts';
 import type { Payment } from '../../../../src/store/ports/payments.ts';
 import { RpcFault, startRpcServer } from '../../../support/chain/rpc-server.ts';
@@ -100,15 +100,51 @@ describe('a settled row', () => {
     expect(await books(randomBytes(20)).compare([rowOf(a, hash)], HEAD)).toMatchObject([{ kind: 'missing' }]);
   });
 
+  test('of which the authorization paid something else, or has expired, is missing, with the reason', async () => {
+    const a = randomAuthorization();
+    const lookup = async () => ({ kind: 'failed', reason: 'it has expired' }) as const;
+    const [verdict] = await createTransferBooks({ chain, evidence: { lookup }, usdc: USDC }).compare(
+      [rowOf(a, null)],
+      HEAD,
+    );
+    expect(verdict).toEqual({ kind: 'missing', amount: a.value, detail: 'it has not paid: it has expired' });
+  });
+
+  test.each([
+    ['where it was last looked for', { checkedBlock: 40, block: 60 }, [40, 199_980]],
+    ['its block', { checkedBlock: null, block: 199_990 }, [199_990, 199_990]],
+    ['a day before', { checkedBlock: null, block: null }, [200_000 - 172_800, 199_980]],
+  ])('is looked for from %s on, in a state that each provider has', async (_title, noted, span) => {
+    const asked: unknown[] = [];
+    const lookup: Evidence['lookup'] = async (_authorization, from, options) => {
+      asked.push([from, options?.atBlock], options?.rank);
+      throw new Error('no provider');
+    };
+    const looked = createTransferBooks({ chain, evidence: { lookup }, usdc: USDC });
+    const verdicts = await looked.compare([rowOf(randomAuthorization(), null, noted)], 200_000);
+    expect([asked, verdicts]).toMatchObject([[span, 'collect'], [{ kind: 'unread' }]]);
+  });
+
+  test('that took nothing from the payer beside what it says is shown', async () => {
+    const a = randomAuthorization();
+    const { transactionHash: hash } = node.pay(a);
+    const rows = [rowOf(a, hash, { charged: null }), rowOf(a, hash, { charged: a.value - 1n })];
+    expect(await books().compare(rows, HEAD)).toEqual([{ kind: 'shown' }, { kind: 'shown' }]);
+  });
+
   test('is unread, and not missing, while its receipt cannot be read or its block is not reached', async () => {
     const a = randomAuthorization();
     const { transactionHash: hash } = node.pay(a);
     node.server.methods.eth_getTransactionReceipt = () => {
       throw new RpcFault(-32000, 'pruned');
     };
-    expect(await books().compare([rowOf(a, hash)], HEAD)).toMatchObject([{ kind: 'unread' }]);
+    expect(await books().compare([rowOf(a, hash), rowOf(randomAuthorization(), hash)], HEAD)).toEqual(
+      Array(2).fill({ kind: 'unread', detail: 'its receipt cannot be read' }),
+    );
     node.server.methods.eth_getTransactionReceipt = () => null;
-    expect(await books().compare([rowOf(a, hash, { block: HEAD + 1 })], HEAD)).toMatchObject([{ kind: 'unread' }]);
+    expect(await books().compare([rowOf(a, hash, { block: HEAD + 1 })], HEAD)).toEqual([
+      { kind: 'unread', detail: 'its block is not reached' },
+    ]);
     // Used, and no receipt shows how.
     expect(await books().compare([rowOf(a, hash)], HEAD)).toMatchObject([{ kind: 'unread' }]);
     node.server.fault = '500';
@@ -132,7 +168,11 @@ describe('the reads of the books', () => {
     const both = createChainClient({ rpcUrls: [node.server.url, second.server.url], chainId: 5042, timeoutMs: 30_000 });
     await readReceipts(both, [randomBytes(32)]);
     await forBooks(both).request('eth_getBlockByNumber', ['latest', false]);
-    expect(second.server.count('eth_getTransactionReceipt') + second.server.count('eth_getBlockByNumber')).toBe(2);
+    const [outcome] = await forBooks(both).batch([
+      { method: 'eth_getTransactionReceipt', params: [`0x${'ab'.repeat(32)}`] },
+    ]);
+    expect(outcome).toEqual({ result: null });
+    expect(second.server.count('eth_getTransactionReceipt') + second.server.count('eth_getBlockByNumber')).toBe(3);
     expect(node.server.count('eth_getTransactionReceipt') + node.server.count('eth_getBlockByNumber')).toBe(0);
     await both.close();
     await second.server.stop();
@@ -174,10 +214,10 @@ describe('a second look at a receipt', () => {
 describe('what came in beyond the ledger', () => {
   const [payTo, gift, known] = [randomBytes(20), `0x${'a1'.repeat(32)}`, `0x${'b2'.repeat(32)}`];
   const topic = (bytes: Uint8Array) => `0x${Buffer.from(bytes).toString('hex').padStart(64, '0')}`;
-  const SWEEPER = Buffer.alloc(20, 7);
+  const SWEEPERS = [Buffer.alloc(20, 7), Buffer.alloc(20, 8)] as const;
   const log = (block: number, transactionHash: string, units: bigint, from = Buffer.alloc(20, 9)) => ({
-    address: USDC,
-    topics: [TRANSFER, topic(from), topic(payTo)],
+    address: USDC as string,
+    topics: [TRANSFER as string, topic(from), topic(payTo)],
     transactionHash,
     blockNumber: `0x${block.toString(16)}`,
     logIndex: `0x${block.toString(16)}`,
@@ -185,16 +225,26 @@ describe('what came in beyond the ledger', () => {
     data: `0x${units.toString(16).padStart(64, '0')}`,
   });
   type Log = ReturnType<typeof log>;
+  interface Filter {
+    readonly fromBlock: string;
+    readonly toBlock: string;
+    readonly address: string | readonly string[];
+    readonly topics: readonly (string | null)[];
+  }
 
   async function counted(logs: readonly Log[], after: number, head: number, most = Number.POSITIVE_INFINITY) {
     const spans: [number, number][] = [];
     const server = await startRpcServer({
       eth_getLogs: ([filter]) => {
-        const { fromBlock, toBlock } = filter as { fromBlock: string; toBlock: string };
+        const { fromBlock, toBlock, address, topics } = filter as Filter;
+        const isAskedFor = (one: Log) =>
+          address.includes(one.address) && topics.every((wanted, at) => wanted === null || wanted === one.topics[at]);
         const [from, to] = [Number(fromBlock), Number(toBlock)];
         spans.push([from, to]);
         if (to - from + 1 > most) throw new RpcFault(-32602, 'the range of blocks is too long');
-        return logs.filter(({ blockNumber }) => Number(blockNumber) >= from && Number(blockNumber) <= to);
+        return logs.filter(
+          (one) => isAskedFor(one) && Number(one.blockNumber) >= from && Number(one.blockNumber) <= to,
+        );
       },
     });
     const client = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
@@ -202,7 +252,7 @@ describe('what came in beyond the ledger', () => {
       chain: client,
       usdc: USDC,
       payTo,
-      without: [SWEEPER],
+      without: SWEEPERS,
       known: async (hash: Uint8Array) => (Buffer.from(hash).toString('hex') === known.slice(2) ? 500n : 0n),
     });
     const found = await surplus.count(after, head);
@@ -217,10 +267,30 @@ describe('what came in beyond the ledger', () => {
       log(6, gift, 1n),
       log(7, gift, 2n),
       log(8, known, 4n),
-      log(9, `0x${'c3'.repeat(32)}`, 9n, SWEEPER),
+      ...SWEEPERS.map((sweeper, at) => log(9 + at, `0x${'c3'.repeat(32)}`, 9n, sweeper)),
+      // In another token, to somebody else, another event of the token, and what is no amount.
+      { ...log(11, gift, 9n), address: `0x${'aa'.repeat(20)}` },
+      { ...log(12, gift, 9n), topics: [TRANSFER, topic(payTo), topic(SWEEPERS[0])] },
+      { ...log(13, gift, 9n), topics: [`0x${'ee'.repeat(32)}`, topic(payTo), topic(payTo)] },
+      { ...log(14, gift, 0n), data: '0x' },
     ];
     const found = await counted(logs, 1, 2000);
     expect(found).toMatchObject({ block: 800, transfers: 2, amount: 7n, transactions: [known, gift] });
+  });
+
+  test('is nothing where a transaction brought what its rows say, or less', async () => {
+    expect(await counted([log(5, known, 500n)], 1, 2000)).toMatchObject({ transfers: 0, amount: 0n });
+    expect(await counted([log(5, known, 499n)], 1, 2000)).toMatchObject({ transfers: 0, amount: 0n });
+  });
+
+  test('is named by its first five transactions', async () => {
+    const hashes = Array.from({ length: 7 }, (_, at) => `0x${`c${at}`.repeat(32)}`);
+    const found = await counted(
+      hashes.map((hash, at) => log(10 + at, hash, 1n)),
+      1,
+      2000,
+    );
+    expect(found).toMatchObject({ transfers: 7, amount: 7n, transactions: hashes.slice(0, 5) });
   });
 
   test('is left for later where the ledger may not have settled it yet, and is read once', async () => {
@@ -236,6 +306,10 @@ describe('what came in beyond the ledger', () => {
   test('is read in shorter spans where a node refuses long ones', async () => {
     const found = await counted([log(5, gift, 1n), log(790, gift, 1n)], 0, 2000, 300);
     expect(found).toMatchObject({ block: 800, transfers: 2, amount: 2n });
+  });
+
+  test('is read by a later round where a node refuses even one block', async () => {
+    expect(await counted([log(5, gift, 1n)], 0, 2000, 0)).toMatchObject({ block: 0, transfers: 0 });
   });
 });
 
