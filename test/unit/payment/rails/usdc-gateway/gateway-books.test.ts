@@ -82,16 +82,37 @@ test('a batch that credits the seller with all its rows shows them, by the token
   // One credit that both tell of is one.
   both(receiptOf([transfer(500n), transfer(500n, SELLER, WALLET)]));
   expect(await compare('a', 'b')).toMatchObject([{ kind: 'shown' }, { kind: 'missing', amount: 500n }]);
+  // Where one tells of more, that counts.
+  for (const [byToken, byWallet] of [
+    [1000n, 500n],
+    [500n, 1000n],
+  ] as const) {
+    const logs = [transfer(byToken), transfer(byWallet, SELLER, WALLET)];
+    for (const some of [logs, logs.toReversed()]) {
+      both(receiptOf(some));
+      expect(await compare('a', 'b')).toEqual([{ kind: 'shown' }, { kind: 'shown' }]);
+    }
+  }
+});
+
+test('a batch owes nothing to a row that the ledger no longer has', async () => {
+  await settle('b');
+  await stores.transfers.note('a gone', { status: 'completed', transaction: BATCH, nextCheckAt: null });
+  both(receiptOf([transfer(500n)]));
+  expect(await compare('b')).toEqual([{ kind: 'shown' }]);
 });
 
 test('a row that shares the credit of others, and a batch one unit short, are missing', async () => {
   for (const id of ['a', 'b', 'c']) await settle(id);
   both(receiptOf([transfer(999n)]));
-  expect(await compare('a', 'b', 'c')).toMatchObject([
+  const detail = 'its batch credits less than its rows';
+  expect(await compare('a', 'b', 'c')).toEqual([
     { kind: 'shown' },
-    { kind: 'missing', amount: 1n },
-    { kind: 'missing', amount: 500n },
+    { kind: 'missing', amount: 1n, detail },
+    { kind: 'missing', amount: 500n, detail },
   ]);
+  both(receiptOf([transfer(0n)]));
+  expect(await compare('a')).toEqual([{ kind: 'missing', amount: 500n, detail }]);
   // A row of the batch that is compared alone has no more credit than beside the others.
   expect(await compare('c')).toMatchObject([{ kind: 'missing', amount: 500n }]);
 });
@@ -108,11 +129,18 @@ test('transfers to others, and those of an authorization of the token, are no cr
       transfer(1n),
       transfer(500n, randomBytes(20)),
       transfer(500n, SELLER, WALLET.replace('77', '78')),
+      // Another event of the token, one that names the seller alone, and what is no amount.
+      { ...transfer(500n), topics: [topic(randomBytes(32)), topic(SELLER)] },
+      { address: WALLET, topics: [topic(SELLER)], data: word(500n) },
+      { ...transfer(0n), data: '0x' },
+      // Another contract's use of an authorization ends nothing.
+      { ...used, address: WALLET },
+      transfer(1n),
       used,
       transfer(500n),
     ]),
   );
-  expect(await compare('a')).toMatchObject([{ kind: 'missing', amount: 499n }]);
+  expect(await compare('a')).toMatchObject([{ kind: 'missing', amount: 498n }]);
 });
 
 test('what the Gateway failed, what has no transfer, and a batch that reverted are missing', async () => {
@@ -126,7 +154,9 @@ test('what the Gateway failed, what has no transfer, and a batch that reverted a
   await stores.payments.reserve(reservation('planted', 'planted'), 0, null);
   await stores.payments.move('planted', ['reserved'], 'settling', {});
   await stores.payments.move('planted', ['settling'], 'settled', { endedAt: 1 });
-  expect(await compare('planted')).toMatchObject([{ kind: 'missing', amount: 500n }]);
+  expect(await compare('planted')).toEqual([
+    { kind: 'missing', amount: 500n, detail: 'the ledger has no transfer of it' },
+  ]);
 });
 
 test('a batch is read as two providers give it, and one that does not answer leaves it unread', async () => {
