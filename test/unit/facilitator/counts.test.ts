@@ -72,6 +72,15 @@ describe('the counts', () => {
     expect([await counts.isDayFull(), await counts.atMostToday()]).toEqual([false, 2]);
   });
 
+  it('with the claims of this process are read again after one of them, and else at most a second old', async () => {
+    await claim('2026-03-01');
+    expect(await counts.withOwnClaims()).toMatchObject({ total: 1 });
+    await claim('2026-03-01');
+    expect(await counts.withOwnClaims()).toMatchObject({ total: 1 });
+    counts.claimed();
+    expect(await counts.withOwnClaims()).toMatchObject({ total: 2 });
+  });
+
   it('are not cached when they could not be read', async () => {
     let isAway = true;
     const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) =>
