@@ -43,3 +43,21 @@ test('payment channels are on where they are configured, and are offered once th
   expect(channelsInfo.service?.(railsOf(channels))).toEqual({ name: 'channels', isVital: false });
   expect(channelsInfo.service?.(railsOf(null))).toBeNull();
 });
+
+test('the seller’s own key is refused as the authorizer, and warned of where channels must be claimed by it first', async () => {
+  const log: object[] = [];
+  const judged = (seller: string, given: Config['rails']['channels'] = channels, caip2 = 'eip155:1') => {
+    const config = { rails: railsOf(given), seller, network: { caip2 } } as Config;
+    const store = { hasAny: async (network: string) => network === 'eip155:5042' };
+    return channelsInfo.checkLedger?.(config, { channels: store } as never, {
+      warn: (detail) => void log.push(detail),
+    });
+  };
+  const upper = `0x${address.slice(2).toUpperCase()}`;
+  for (const seller of [address, upper]) expect(await judged(seller)).toContain('CHANNELS_AUTHORIZER_KEY');
+  expect(log).toEqual([]);
+  expect(await judged(address, channels, 'eip155:5042')).toBeNull();
+  expect(log).toEqual([{ seller: address }]);
+  expect([await judged(newKey().address), await judged(address, null)]).toEqual([null, null]);
+  expect(log).toHaveLength(1);
+});

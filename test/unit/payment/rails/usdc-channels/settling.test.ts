@@ -199,8 +199,11 @@ test('what no claim has recorded is published where a process has metrics', asyn
     publish: (name: string, _help: string, read: () => Promise<number | null>) => published.set(name, read),
   };
   open(7, metrics as unknown as RelayerMetrics);
+  const oldest = () => published.get('channels_oldest_unclaimed_timestamp_seconds')?.();
+  expect(await oldest()).toBeNull();
   await bed.charge(channel, 5000n);
   expect(await published.get('channels_claimable_usdc')?.()).toBe(0.005);
+  expect(await oldest()).toBe(bed.clock.nowMs() / 1000);
 });
 
 test('the books compare deposits with the transfers that the contract passed on, and claims with what it recorded', async () => {

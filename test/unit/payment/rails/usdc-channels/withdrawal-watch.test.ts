@@ -198,3 +198,13 @@ describe('the watch over withdrawals', () => {
     expect(await pending()).toBe(7n);
   });
 });
+
+test('an alarm that comes after its channel was claimed early causes no other claim for an hour', async () => {
+  alarms.noteClaim(channel.id);
+  alarms.raise(channel.id, 1001);
+  expect(alarms.isDue(channel.id)).toBe(false);
+  await bed.clock.advance(3_599_999);
+  expect(alarms.isDue(channel.id)).toBe(false);
+  await bed.clock.advance(1);
+  expect(alarms.isDue(channel.id)).toBe(true);
+});
