@@ -20,11 +20,13 @@ let bed: Awaited<ReturnType<typeof openChannelLedger>>;
 let operations: Operation[];
 /** How the relayer carries an operation out; the stand-in mines it by default. */
 let operate: (operation: Operation) => Promise<OperationOutcome>;
+let alarms: ReturnType<typeof createWithdrawalAlarms>;
 let claims: ReturnType<typeof createClaims>;
 beforeEach(async () => {
   bed = await openChannelLedger();
   operations = [];
   operate = bed.contract.operate;
+  alarms = createWithdrawalAlarms(bed.clock);
   claims = open();
 });
 afterEach(() => bed.close());
@@ -48,7 +50,7 @@ function open() {
     bounds: LIMITS,
     network: NETWORK,
     sender: SENDER,
-    alarms: createWithdrawalAlarms(clock),
+    alarms,
     receiver: CHANNEL_TERMS.receiver,
     token: CHANNEL_TERMS.token,
     authorizerKey: newKey().privateKey,
@@ -92,6 +94,42 @@ describe('a round of claims', () => {
     expect(bed.logged).toEqual([]);
     const reads = calls('eth_call').slice(3);
     expect(new Set(reads.map((one) => one.signal))).toEqual(new Set([signal]));
+  });
+
+  test('claims nothing twice where a provider is behind the block of the last claim', async () => {
+    const [channel] = await charged(1000n);
+    operate = async (operation) => {
+      const outcome = await bed.contract.operate(operation);
+      bed.contract.put(channel!.id, { totalClaimed: 0n });
+      bed.contract.block -= 1;
+      return outcome;
+    };
+    expect((await claims.run(false, signal)).claimed).toBe(1000n);
+    expect((await claims.run(false, signal)).claimed).toBe(0n);
+    bed.contract.put(channel!.id, { totalClaimed: 1000n });
+    bed.contract.block += 1;
+    expect((await claims.run(false, signal)).claimed).toBe(0n);
+    expect([operations.length, (await bed.noted(channel!.id)).unclaimedSince]).toEqual([1, null]);
+  });
+
+  test('leaves a channel that is due by an alarm alone where two providers deny it, unless all are asked for', async () => {
+    const [alarmed, due] = await charged(500n, 2000n);
+    const both = [alarmed!.id, due!.id];
+    for (const id of both) alarms.raise(id, bed.contract.block);
+    expect((await claims.run(false, signal)).claimed).toBe(2000n);
+    expect(both.map(alarms.blockOf)).toEqual([null, null]);
+    alarms.raise(alarmed!.id, bed.contract.block);
+    expect((await claims.run(true, signal)).claimed).toBe(500n);
+  });
+
+  test('claims only what an alarm names while no state can be read', async () => {
+    const [alarmed, due] = await charged(500n, 2000n);
+    alarms.raise(alarmed!.id, bed.contract.block);
+    bed.contract.before = (method, [call]) => {
+      if (method === 'eth_call' && (call as { to: string }).to !== SETTLEMENT) throw new Error('no provider');
+    };
+    expect((await claims.run(false, signal)).claimed).toBe(500n);
+    expect(bed.contract.of(due!.id).totalClaimed).toBe(0n);
   });
 
   test('whose claim has no known end claims nothing yet and leaves it open', async () => {
