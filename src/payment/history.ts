@@ -105,7 +105,7 @@ export function createSettledDays(
   clock: Clock,
 ): () => Promise<readonly SettledDay[]> {
   const add = createAdding(source, railOf);
-  const kept = new Map<number, Sums>();
+  const kept = new Map<number, readonly RailSum[]>();
   const shownDays = () => {
     const today = Math.floor(clock.nowMs() / DAY_MS) * DAY_MS;
     return Array.from({ length: SHOWN_DAYS - 1 }, (_, before) => today - (before + 1) * DAY_MS);
@@ -114,7 +114,7 @@ export function createSettledDays(
 
   const readDays = shareRun(async () => {
     for (const day of shownDays().filter(isLacking)) {
-      kept.set(day, await add(new Map(), day, day + DAY_MS));
+      kept.set(day, [...(await add(new Map(), day, day + DAY_MS)).values()]);
     }
   });
 
@@ -122,10 +122,7 @@ export function createSettledDays(
     const days = shownDays();
     for (const day of kept.keys()) if (!days.includes(day)) kept.delete(day);
     await inTime(readDays(), WAIT_MS, clock, () => new Error('the days are still being read')).catch(() => {});
-    return days.reverse().map((dayMs) => {
-      const sums = kept.get(dayMs);
-      return { dayMs, sums: sums ? [...sums.values()] : null };
-    });
+    return days.reverse().map((dayMs) => ({ dayMs, sums: kept.get(dayMs) ?? null }));
   };
 }
 
