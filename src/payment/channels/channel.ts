@@ -379,20 +379,29 @@ export function createChannelPruning(store: Pick<ChannelStore, 'prune'>, clock: 
   };
 }
 
-/** As the scheme shows a channel to its payer. Amounts are decimal strings of base units. */
-function channelState(channelId: Uint8Array, charged: bigint, state: ChannelAfter) {
+/** What everyone can read from the chain, as the scheme shows it. Amounts are decimal strings of base units. */
+function chainState(channelId: Uint8Array, state: ChannelAfter) {
   return {
     channelId: bytesToHex(channelId),
     balance: state.balance.toString(),
     totalClaimed: state.totalClaimed.toString(),
     withdrawRequestedAt: state.withdrawAt,
     refundNonce: state.refundNonce.toString(),
-    chargedCumulativeAmount: charged.toString(),
   };
 }
 
-/** What the client needs for the next voucher: the charges, and its own last voucher as their proof. */
-export function correctionOf({ id, charged, state, signature }: Channel, isForgiven: boolean): Correction {
+/** As the scheme shows a channel to its payer. */
+function channelState(channelId: Uint8Array, charged: bigint, state: ChannelAfter) {
+  return { ...chainState(channelId, state), chargedCumulativeAmount: charged.toString() };
+}
+
+/**
+ * What the client needs for the next voucher: the charges, and its own last voucher as their proof. With `isPublic` what
+ * the chain shows: a stranger could follow the purchases, and ask for a refund with the last voucher.
+ */
+export function correctionOf(channel: Channel, isForgiven: boolean, isPublic: boolean): Correction {
+  const { id, charged, state, signature } = channel;
+  if (isPublic) return { scheme: SCHEME, isForgiven, extra: { channelState: chainState(id, state) } };
   const voucherState = signature && {
     signedMaxClaimable: charged.toString(),
     signature: bytesToHex(signature),

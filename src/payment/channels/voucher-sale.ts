@@ -108,14 +108,16 @@ function isRowOld({ turns }: VoucherContext, { channel, endedTurns }: ArrivedVou
 }
 
 /** 2. Writes nothing. Throws PaymentRefused, TooMany, Unavailable, 409. */
-async function checkBeforeTurn({ sales, status }: VoucherContext, voucher: ArrivedVoucher): Promise<void> {
-  const { call, payload, channel, max } = voucher;
+async function checkBeforeTurn({ sales, status, store }: VoucherContext, voucher: ArrivedVoucher): Promise<void> {
+  const { call, payload, channel, channelId, max } = voucher;
   admit(sales, signerOf(payload), call);
   const why = status.stopsSales?.() ?? null;
   if (why !== null) throw new Unavailable('settlement_unavailable', `nothing is sold over channels now: ${why}`);
   // A third party may present a claimed voucher. It never takes a turn.
-  if (channel && max <= channel.state.totalClaimed)
-    throw new StaleVoucher(channel, { code: 'cumulative_below_claimed' });
+  if (channel && max <= channel.state.totalClaimed) {
+    const sale = await sales.soon(store.findSale(channelId, max));
+    throw new StaleVoucher(channel, { code: BELOW_CLAIMED, isBuyer: sale !== null && isSaleOf(sale, voucher) });
+  }
   await checkIdentifier(sales, voucher);
 }
 
@@ -215,7 +217,7 @@ export function faultOf(
 ): { refusal: PaymentRefused; mayBeOld: boolean } | null {
   const { charged, state } = channel;
   if (max <= state.totalClaimed)
-    return { refusal: new StaleVoucher(channel, { code: 'cumulative_below_claimed' }), mayBeOld: false };
+    return { refusal: new StaleVoucher(channel, { code: BELOW_CLAIMED }), mayBeOld: false };
   if (max !== charged + price) return { refusal: new StaleVoucher(channel), mayBeOld: false };
   const balance = state.balance + deposit;
   if (balance === 0n) return { refusal: new PaymentRefused(reason('channel_not_found')), mayBeOld: true };
@@ -303,39 +305,18 @@ function saleOf(voucher: VoucherCall, network: string): Omit<VoucherSale, 'id' |
 /** The row of a voucher's sale; null where it was not charged. A read would cost a tenth of the sale's ledger time. */
 export function chargedSale(sale: VoucherSale, after: ChannelAfter | null): Payment | null {
   if (!after) return null;
-  const { id, network, contract, payer, nonce, bootId, amount, payTo, validAfter, validBefore } = sale;
-  const { authorizationHash, requestHash, price, clientHash, identifierHash, reservedAt, channel, protocol } = sale;
+  const { route, ...row } = sale;
+  const { channelId, max } = sale.channel;
+  const unsent = { signature: null, payerHasCode: null, checkedBlock: null, transaction: null, block: null };
+  const settled = { state: 'settled', charged: sale.price, endedAt: sale.reservedAt, reason: null } as const;
   return {
-    id,
-    network,
-    contract,
-    payer,
-    nonce,
-    state: 'settled',
-    bootId,
-    amount,
-    payTo,
-    validAfter,
-    validBefore,
-    signature: null,
-    authorizationHash,
-    requestHash,
-    price,
-    charged: price,
-    payerHasCode: null,
-    clientHash,
-    identifierHash,
-    checkedBlock: null,
-    transaction: null,
-    block: null,
-    reason: null,
-    reservedAt,
-    endedAt: reservedAt,
+    ...row,
+    ...unsent,
+    ...settled,
     deliveries: 0,
     deliveredAt: null,
     calldata: null,
-    protocol,
-    channel: { channelId: channel.channelId, max: channel.max, after },
+    channel: { channelId, max, after },
   };
 }
 
@@ -355,9 +336,10 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
      * has none, or a client that can read would not try again. Requests made at once are no repetitions.
      */
     answer: async (
-      { channelId, max, arrival, call }: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival' | 'call'>,
+      voucher: Pick<ArrivedVoucher, 'channelId' | 'max' | 'arrival' | 'call' | 'identifier'>,
       stale: StaleVoucher,
     ): Promise<PaymentRefused> => {
+      const { channelId, max, arrival, call } = voucher;
       // A stranger who presents a published voucher must not make the payer's first answer a repeated one.
       const key = `${bytesToHex(channelId)} ${call.client}`;
       const known = correctedFor.peek(key);
@@ -365,19 +347,24 @@ export function createCorrections(store: Pick<ChannelStore, 'get' | 'findSale'>)
       correctedFor.set(key, { max, arrivals });
       const missed = isRepeated ? await store.findSale(channelId, max) : null;
       const channel = missed?.state === 'settled' ? await store.get(channelId) : null;
-      return missed && channel
-        ? new StaleVoucher(channel, { code: stale.code, settlement: channelReceipt(missed) })
-        : stale;
+      if (!missed || !channel) return stale;
+      const isBuyer = isSaleOf(missed, voucher);
+      return new StaleVoucher(channel, { code: stale.code, isBuyer, settlement: channelReceipt(missed) });
     },
   };
 }
 
 type Corrections = ReturnType<typeof createCorrections>;
 
+/** The scheme's reason for a voucher over no more than what is claimed. */
+const BELOW_CLAIMED = 'cumulative_below_claimed';
+
 interface StaleDetail {
   readonly code?: string;
   /** The receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
   readonly settlement?: SettleResponse;
+  /** The client has bought with this voucher. Of a claimed one, all others learn what the chain shows. */
+  readonly isBuyer?: boolean;
   /** The refusal counts as no failure. By default: where the channel has bought something. */
   readonly isForgiven?: boolean;
 }
@@ -388,7 +375,8 @@ export class StaleVoucher extends PaymentRefused {
   readonly code: string;
   constructor(channel: Channel, more: StaleDetail = {}) {
     const { code = 'cumulative_amount_mismatch', settlement = null, isForgiven = channel.charged > 0n } = more;
-    super(reason(code), { settlement, correction: correctionOf(channel, isForgiven) });
+    const isPublic = code === BELOW_CLAIMED && !more.isBuyer;
+    super(reason(code), { settlement, correction: correctionOf(channel, isForgiven, isPublic) });
     this.charged = channel.charged;
     this.code = code;
   }

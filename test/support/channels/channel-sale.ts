@@ -274,9 +274,12 @@ async function outcomeOf(sold: Promise<{ readonly body: Uint8Array }>): Promise<
       const { status, code, charged } = asAppError(error);
       return `${status} ${code}, charged: ${charged}`;
     }
-    const shown = error.correction?.extra.channelState as { chargedCumulativeAmount: string } | undefined;
+    const { channelState, voucherState } = error.correction?.extra ?? {};
+    const shown = channelState as { chargedCumulativeAmount?: string } | undefined;
+    // The charges and the last voucher are shown together.
+    if (shown?.chargedCumulativeAmount === undefined && voucherState) throw new Error('a voucher is shown alone');
     const reason = error.reason.replace('invalid_batch_settlement_evm_', '');
-    return `402 ${reason}${shown ? `, charges: ${shown.chargedCumulativeAmount}` : ''}`;
+    return `402 ${reason}${shown ? `, charges: ${shown.chargedCumulativeAmount ?? 'not shown'}` : ''}`;
   }
 }
 

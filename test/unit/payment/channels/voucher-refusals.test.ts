@@ -24,8 +24,11 @@ describe('a voucher is refused', () => {
     const { ask, voucher, bed, see, on, count, runs } = await openChannelSale();
     await ask({}, voucher(PRICE));
     await see({ totalClaimed: PRICE });
-    for (const max of [PRICE, PRICE - 1n])
-      expect(await ask({ tag: 'b' }, voucher(max))).toBe('402 cumulative_below_claimed, charges: 500');
+    for (const [max, charges] of [
+      [PRICE, '500'],
+      [PRICE - 1n, 'not shown'],
+    ] as const)
+      expect(await ask({ tag: 'b' }, voucher(max))).toBe(`402 cumulative_below_claimed, charges: ${charges}`);
     expect([bed.contract.asked, runs()]).toEqual([[], 1]);
     expect(await ask({ tag: 'c' }, voucher(2n * PRICE))).toBe('answer 2');
     // Not even while the channel has a request in its turn.
@@ -40,6 +43,34 @@ describe('a voucher is refused', () => {
     count('find the identifier');
     await ask({ tag: 'b' }, voucher(PRICE, { identifier: ID }));
     expect(count('find the identifier')).toBe(0);
+  });
+
+  test('for a stranger who has it from a claim, without the charges and the last voucher, also in its turn', async () => {
+    const { ask, voucher, see, on, clock } = await openChannelSale();
+    await ask({}, voucher(PRICE, { identifier: ID }));
+    await ask({}, voucher(2n * PRICE));
+    await see({ totalClaimed: PRICE });
+    const stranger = { client: '198.51.100.9' };
+    const unseen = '402 cumulative_below_claimed, charges: not shown';
+    expect(await ask({ ...stranger, tag: 'b' }, voucher(PRICE))).toBe(unseen);
+    // The payment identifier is the buyer's alone.
+    expect(await ask({ ...stranger, tag: 'b' }, voucher(PRICE, { identifier: ID }))).toMatch(/charges: 1000$/);
+    // A claim that is noted while it waits: the first answer, and that to the same voucher again.
+    for (const _ of ['first', 'again']) {
+      await see({ totalClaimed: PRICE });
+      on('read the channel', async (go, nth) => {
+        const row = await go();
+        if (nth === 1) await see({ totalClaimed: 2n * PRICE });
+        return row;
+      });
+      expect(await ask({ ...stranger, tag: 'b' }, voucher(2n * PRICE))).toBe(unseen);
+      // The channel waits so long for its payer.
+      await clock.advance(500);
+    }
+    // A voucher that no claim has published shows both: only the channel's key can sign it.
+    expect(await ask({ ...stranger, tag: 'b' }, voucher(4n * PRICE))).toBe(
+      '402 cumulative_amount_mismatch, charges: 1000',
+    );
   });
 
   test('where another payment holds its identifier, with 409, before its turn', async () => {

@@ -32,8 +32,8 @@ const channel: Channel = {
 
 test('a correction of a channel without a voucher tells its state alone, and that its payer has paid', () => {
   const extra = { channelState: shown('700') };
-  expect(correctionOf(channel, true)).toEqual({ scheme: 'batch-settlement', isForgiven: true, extra });
-  expect(correctionOf(channel, false).isForgiven).toBe(false);
+  expect(correctionOf(channel, true, false)).toEqual({ scheme: 'batch-settlement', isForgiven: true, extra });
+  expect(correctionOf(channel, false, false).isForgiven).toBe(false);
 });
 
 describe('the receipt', () => {
