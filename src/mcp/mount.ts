@@ -154,7 +154,8 @@ function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, [route, address
     const { headers, refusal } = countCall(deps.limits[tool?.group ?? 'free'], client, isPaid, weight);
     reply.headers(headers);
     if (refusal && !tool) throw refusal;
-    const call = readCall(message, address, request, reply, deps.log);
+    const delivered: (() => Promise<void>)[] = [];
+    const call = readCall(message, address, request, reply, (done) => void delivered.push(done));
     const respond = (asked: Tool) => (refusal ? Promise.reject(refusal) : asked.run(call));
     const toolbox = {
       instructions,
@@ -164,7 +165,9 @@ function mountAddress<S>(app: FastifyInstance, deps: McpDeps<S>, [route, address
         return asked ? answerCall(name, call, deps.log, () => respond(asked)) : null;
       },
     };
-    return send(reply, await answer(webRequest(request, text), envelope, toolbox));
+    const response = await answer(webRequest(request, text), envelope, toolbox);
+    for (const onSent of delivered) noteDelivery(reply, { onSent }, deps.log);
+    return send(reply, response);
   }
 
   // Encapsulated, because its bodies are read unparsed.
@@ -256,7 +259,7 @@ function readCall(
   address: ToolAddress,
   request: FastifyRequest,
   reply: FastifyReply,
-  log: Log,
+  onSent: ToolCall['onSent'],
 ): ToolCall {
   const params = own(message, 'params');
   return {
@@ -268,7 +271,7 @@ function readCall(
     identity: identityOf(request),
     requestId: request.id,
     signal: leaveSignal(reply),
-    onSent: (done) => noteDelivery(reply, { onSent: done }, log),
+    onSent,
   };
 }
 

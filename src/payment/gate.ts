@@ -8,7 +8,7 @@ import type { Ask, Sold } from './call.ts';
 import { type Checkout, clientGone } from './checkout.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { AnswerGone } from './receipt.ts';
-import { PaymentRefused } from './refusal.ts';
+import { chargedUnknown, PaymentRefused } from './refusal.ts';
 
 // The HTTP end of a sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
 // endpoint past its checkout.
@@ -35,6 +35,10 @@ interface GatedRoute {
 export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: GateOptions<S>) {
   const gates = new WeakSet<object>();
 
+  /** The receipt of a payment that was taken: where it cannot be written, the error says `charged: "unknown"`. */
+  const write = (...receipt: Parameters<HttpProtocol['receipt']>): Promise<Fields> =>
+    chargedUnknown(async () => protocol.receipt(...receipt));
+
   function guard(endpoint: Endpoint<S>): GatedRoute {
     const checkout = checkoutOf(endpoint);
     const page = pageOf?.(endpoint);
@@ -57,15 +61,14 @@ export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: 
       try {
         credential = protocol.read(message);
         const sold = await checkout.sell(call, credential);
-        setFields(reply, protocol.receipt(sold.receipt, credential, sold.at));
-        // Nothing may fail after it: the end of an error's page would note a delivery.
+        setFields(reply, await write(sold.receipt, credential, sold.at));
         noteDelivery(reply, sold, log);
         send200(reply, sold.body);
       } catch (error) {
         onRefused?.(error);
         // An answer that is gone has its receipt all the same.
         if (error instanceof AnswerGone && error.receipt) {
-          setFields(reply, protocol.receipt(error.receipt, credential, null));
+          setFields(reply, await write(error.receipt, credential, null));
         }
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = checkout.refusalReceipt(error);
@@ -97,9 +100,15 @@ function unreachable(): never {
   throw new Error('a request passed the gate of a priced route');
 }
 
-/** Notes a delivery after the last byte. One that is not noted only keeps the payment redeemable for longer. */
+/**
+ * Notes a delivery after the last byte of an answer, and never of an error in its place. One that is not noted only
+ * keeps the payment redeemable for longer.
+ */
 export function noteDelivery({ raw }: FastifyReply, { onSent }: Pick<Sold, 'onSent'>, log: Pick<Log, 'error'>): void {
-  if (onSent) raw.once('finish', () => onSent().catch((err) => log.error({ err }, 'a delivery was not noted')));
+  if (!onSent) return;
+  raw.once('finish', () => {
+    if (raw.statusCode === 200) onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));
+  });
 }
 
 function send200(reply: FastifyReply, body: Uint8Array): void {

@@ -62,8 +62,8 @@ export const LEDGER_PLANTS: readonly Plant[] = [
   {
     name: 'nobody hears that a delivery was not noted',
     file: 'src/payment/gate.ts',
-    find: "onSent().catch((err) => log.error({ err }, 'a delivery was not noted')));",
-    replace: 'void onSent());',
+    find: "onSent().catch((err) => log.error({ err }, 'a delivery was not noted'));",
+    replace: 'void onSent();',
     breaks: ['the process lives on'],
   },
 ];
