@@ -226,12 +226,17 @@ export function clientTakes(
   return site === null ? [own] : [own, { windows: sites, key: site, limit: limit * CLIENTS_PER_SITE, refusal }];
 }
 
-/** Counts one event under all limits; the result takes it back. Throws the first refusal; then nothing is counted. */
-export function takeAll(takes: readonly Take[]): () => void {
+/** Throws the first refusal of one more event. It makes no window: many checks would push out others. */
+export function checkAll(takes: readonly Take[]): void {
   for (const { windows, key, limit, refusal } of takes) {
     const { count, resetSeconds } = windows.read(key);
     if (limit > 0 && count >= limit) throw refusal(resetSeconds);
   }
+}
+
+/** Counts one event under all limits; the result takes it back. Throws the first refusal; then nothing is counted. */
+export function takeAll(takes: readonly Take[]): () => void {
+  checkAll(takes);
   for (const { windows, key } of takes) windows.count(key);
   return () => {
     for (const { windows, key } of takes) windows.takeBack(key);

@@ -3,7 +3,15 @@ import type { Config } from '../../config.ts';
 import { AppError, TooMany } from '../../errors.ts';
 import { type Clock, DAY_MS } from '../../lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { clientTakes, createMinuteWindows, MAX_CLIENTS, openClientWindows, takeAll } from '../../lib/limits/count.ts';
+import {
+  checkAll,
+  clientTakes,
+  createMinuteWindows,
+  MAX_CLIENTS,
+  openClientWindows,
+  type Take,
+  takeAll,
+} from '../../lib/limits/count.ts';
 import type { ChannelCharge } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { Sold } from '../call.ts';
@@ -216,9 +224,11 @@ export async function sellDeposit(
     if (error instanceof UsedElsewhere) throw await chargedUnknown(() => staleOrMismatched(store, charge()));
     if (error instanceof AnswerGone) throw error.withReceipt(channelReceipt);
     if (error instanceof PaymentRefused) throw error.renamed(depositReason(error.reason));
-    if (error instanceof AppError && error.code === OPEN_PAYMENTS)
-      throw (await chargedUnknown(() => busyOrStale(store, charge()))) ?? error;
-    throw error;
+    if (!(error instanceof AppError) || error.code !== OPEN_PAYMENTS) throw error;
+    const refusal = await chargedUnknown(() => busyOrStale(store, charge()));
+    // Its channel may have got a row, and its payer was read.
+    if (!refusal) sales.failures.noteUnproven(call.client);
+    throw refusal ?? error;
   }
 }
 
@@ -277,18 +287,23 @@ export function createDepositLimits({
 
   /** Returns what takes the count back. Never counts a spent channel. Throws TooMany (429, `too_many_deposits`). */
   async function take(channel: Channel, client: string): Promise<() => void> {
-    if (await isSpent(channel)) return () => {};
+    return (await isSpent(channel)) ? () => {} : takeAll(takesOf(channel, client));
+  }
+
+  function takesOf(channel: Channel, client: string): readonly Take[] {
     const ofPayer = (seconds: number) => tooMany('payer', seconds);
-    return takeAll([
+    return [
       { windows: payers, key: bytesToHex(channel.payer), limit: most.payer, refusal: ofPayer },
       ...clientTakes(clients, client, most.client, (seconds) => tooMany('client', seconds)),
-    ]);
+    ];
   }
 
   return {
     take,
     /** Throws as `take` does, and counts nothing. */
-    check: async (channel: Channel, client: string): Promise<void> => (await take(channel, client))(),
+    check: async (channel: Channel, client: string): Promise<void> => {
+      if (!(await isSpent(channel))) checkAll(takesOf(channel, client));
+    },
   };
 }
 
