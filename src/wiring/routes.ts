@@ -17,7 +17,7 @@ import type { RefusalCounts } from '../payment/history.ts';
 import { countRefusals } from '../payment/metrics.ts';
 import type { Demand, HttpProtocol, PreparedProtocol } from '../payment/protocol.ts';
 import type { FoundPayment } from '../payment/receipt.ts';
-import { refusalName } from '../payment/refusal.ts';
+import { PaymentRefused, refusalName } from '../payment/refusal.ts';
 import type { PricedSurface } from '../routes/paid.ts';
 import type { Listings } from './catalogue.ts';
 import type { Collecting } from './chain.ts';
@@ -77,6 +77,8 @@ export function createSurfaces(parts: SurfacesParts) {
     const name = refusalName(error, isOurs);
     countRefusal(surface, name);
     parts.refusals.count(name);
+    if (error instanceof PaymentRefused && !isOurs(error.reason))
+      parts.log.debug({ surface, reason: error.reason.slice(0, 100) }, 'a third party refused a payment');
   };
   const surface = surfacesOf(parts, onRefused);
   const pages = pagesOf(parts);
