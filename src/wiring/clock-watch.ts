@@ -56,11 +56,7 @@ export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): Clo
 
   const { start, stop } = createLoop(clock, look);
 
-  return {
-    status: () => (detail === null ? { ok: true } : { ok: false, detail }),
-    start,
-    stop,
-  };
+  return { status: () => (detail === null ? { ok: true } : { ok: false, detail }), start, stop };
 }
 
 function wordsOf([name, offMs]: [string, number]): string {

@@ -63,15 +63,7 @@ export function createLightning(options: LightningOptions) {
   const serve = createServeGranted({ store, quota, clock, handlerTimeoutMs, keepMs, log });
   const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
   const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
-  const offer = createOffers({
-    store,
-    issuer,
-    rates,
-    network,
-    clock,
-    ...bounds,
-    newcomers: createNewcomers(clock),
-  });
+  const offer = createOffers({ store, issuer, rates, network, clock, ...bounds, newcomers: createNewcomers(clock) });
   const redeem = createRedeem({ store, issuer, verifyProof, serve, buyers, shared, clock, bootId });
   const rail: LightningRail = {
     recognises: ({ network: named }) => typeof named === 'string' && named.startsWith('lnbtc:'),

@@ -220,10 +220,7 @@ export function settleRequest(authorization: Authorization, terms: RequestTerms)
     description: 'Data by the call',
     mimeType: 'application/json',
   };
-  return {
-    paymentPayload: { x402Version: 2, resource, accepted: paymentRequirements, payload },
-    paymentRequirements,
-  };
+  return { paymentPayload: { x402Version: 2, resource, accepted: paymentRequirements, payload }, paymentRequirements };
 }
 
 const supported = z.object({

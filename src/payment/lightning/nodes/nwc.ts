@@ -20,11 +20,7 @@ const SPENDING = /(^|_)pay(_|$)|^create_connection$/;
 const info = z.object({ pubkey: nodeKeyText });
 const power = z.object({ methods: z.array(z.string().regex(/^\w{1,64}$/)).max(100) });
 const created = z.object({ invoice: invoiceText });
-const looked = z.object({
-  type: z.string().nullish(),
-  state: z.string().nullish(),
-  settled_at: z.number().nullish(),
-});
+const looked = z.object({ type: z.string().nullish(), state: z.string().nullish(), settled_at: z.number().nullish() });
 
 export function createNwc({ connection, timeoutMs }: NwcOptions): Receiver {
   let session: Promise<NwcSession> | null = null;

@@ -192,10 +192,7 @@ const IDENTIFIER = /^[A-Za-z0-9_-]{16,128}$/;
 
 /** Stock clients send an identifier only to a seller that declares this. Every 402 has the schema, so it is short. */
 export const IDENTIFIER_EXTENSION = {
-  [EXTENSION]: {
-    info: { required: false },
-    schema: { properties: { id: { pattern: '^[\\w-]{16,128}$' } } },
-  },
+  [EXTENSION]: { info: { required: false }, schema: { properties: { id: { pattern: '^[\\w-]{16,128}$' } } } },
 };
 
 /** Throws BadParameter (400) for a malformed one: a buyer that relies on it would be charged twice. */
