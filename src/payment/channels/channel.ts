@@ -395,10 +395,7 @@ function channelState(channelId: Uint8Array, charged: bigint, state: ChannelAfte
   return { ...chainState(channelId, state), chargedCumulativeAmount: charged.toString() };
 }
 
-/**
- * What the client needs for the next voucher: the charges, and its own last voucher as their proof. With `isPublic` what
- * the chain shows: a stranger could follow the purchases, and ask for a refund with the last voucher.
- */
+/** For the next voucher: the charges, and the client's last one as their proof. `isPublic`: what the chain shows. */
 export function correctionOf(channel: Channel, isForgiven: boolean, isPublic: boolean): Correction {
   const { id, charged, state, signature } = channel;
   if (isPublic) return { scheme: SCHEME, isForgiven, extra: { channelState: chainState(id, state) } };

@@ -363,7 +363,7 @@ interface StaleDetail {
   readonly code?: string;
   /** The receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
   readonly settlement?: SettleResponse;
-  /** The client has bought with this voucher. Of a claimed one, all others learn what the chain shows. */
+  /** It has bought with this voucher. Of a claimed one, strangers do not learn the purchases and the last voucher. */
   readonly isBuyer?: boolean;
   /** The refusal counts as no failure. By default: where the channel has bought something. */
   readonly isForgiven?: boolean;
