@@ -4,10 +4,13 @@ import { kept, render, sql } from '../../../src/store/db/sql.ts';
 import { boundValue, decoderOf, SQLITE } from '../../../src/store/db/sqlite.ts';
 
 // A third driver: SQLite in memory, each write at once in a transaction of its own. It shows what the port asks of a
-// database, and that a table is written under one turn only.
+// database. It refuses what another driver would: a word that the port does not have, and a column that no row has. A
+// table is written under one turn only.
 
 type Row = Record<string, unknown>;
 const ANY = sql<object>('SELECT 1 AS one');
+const TURNS: readonly Turn[] = ['payments', 'lightning', 'others'];
+const WHEN: readonly (string | undefined)[] = [undefined, 'now', 'canWait'];
 /** Under which turn each table was written, in all tests of this process. */
 const turns = new Map<string, Turn>();
 
@@ -21,7 +24,7 @@ export function openMemory(db: Sqlite): OpenDatabase {
       if (statement.reader) statement.safeIntegers();
       const run = (given: Call['values'], done: Row = {}) => {
         const bound = slots.map(({ name, at, column, done: of }) => {
-          if (of !== undefined) return done[of];
+          if (of !== undefined) return columnOf(done, of);
           if (at !== undefined) return (given[name] as unknown[])[at];
           return boundValue(column === undefined ? given[name] : (given[name] as Row[])[0]?.[column]);
         });
@@ -35,7 +38,7 @@ export function openMemory(db: Sqlite): OpenDatabase {
   function run(call: Call, turn?: Turn): Result {
     if (!isOpen) throw new Error('the ledger is not open');
     const parts = prepare(call);
-    for (const { table } of parts) if (turn && table) checkTurn(table, turn);
+    for (const { table } of parts) if (turn !== undefined && table) checkTurn(table, turn);
     const [decide, ...follow] = parts;
     const { rows, changes } = decide?.run(call.values) ?? { rows: [], changes: 0 };
     for (const row of rows) for (const one of follow) one.run(call.values, row);
@@ -48,7 +51,10 @@ export function openMemory(db: Sqlite): OpenDatabase {
     ledger: {
       read: async (call) => run(call).rows as never,
       look: async (plan) => drive(plan(), run),
-      write: (turn, { calls, read }) => write(turn, (one) => read(calls.map(one))),
+      write: (turn, { calls, read }, when) => {
+        if (!WHEN.includes(when)) throw new Error(`no write is made ${when}`);
+        return write(turn, (one) => read(calls.map(one)));
+      },
       share: async (turn, { step }, item) => {
         const { calls, read } = step([item]);
         return (await write(turn, (one) => read(calls.map(one))))[0] as never;
@@ -64,6 +70,7 @@ export function openMemory(db: Sqlite): OpenDatabase {
 }
 
 function checkTurn(table: string, turn: Turn): void {
+  if (!TURNS.includes(turn)) throw new Error(`there is no turn ${turn}`);
   const known = turns.get(table) ?? turn;
   if (known !== turn) throw new Error(`${table} is written under two turns: ${known}, ${turn}`);
   turns.set(table, turn);
@@ -77,4 +84,9 @@ function drive<T>(plan: Plan<T>, run: (call: Call) => Result): T {
 
 const read = (name: string, value: unknown): unknown => (value === null ? null : decoderOf(name, true)?.(value));
 const decoded = (row: Row, names: readonly string[]): Row =>
-  Object.fromEntries(names.map((name) => [name, read(name, row[name])]));
+  Object.fromEntries(names.map((name) => [name, read(name, columnOf(row, name))]));
+
+function columnOf(row: Row, name: string): unknown {
+  if (!(name in row)) throw new Error(`no column is ${name}`);
+  return row[name];
+}
