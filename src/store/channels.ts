@@ -1,5 +1,5 @@
 import type { Call, LedgerDatabase, Step } from './db/port.ts';
-import { changedOne, changes, first, greatest, least, sql } from './db/sql.ts';
+import { changedOne, changes, first, greatest, least, onlyRow, sql } from './db/sql.ts';
 import {
   afterWith,
   NEW_COLUMNS,
@@ -230,7 +230,7 @@ export function createChannelStore(db: LedgerDatabase, waiting: WaitingBytes): C
   const one = (call: Call): Promise<boolean> => write({ calls: [call], read: changedOne });
   const channels = async (call: Call<ChannelRow>): Promise<Channel[]> => (await db.read(call)).map(channelOf);
   const operations = async (call: Call<ChannelOperation>): Promise<ChannelOperation[]> => [...(await db.read(call))];
-  const sum = async (call: Call<{ sum: bigint }>): Promise<bigint> => (await first(db, call))?.sum ?? 0n;
+  const sum = async (call: Call<{ sum: bigint }>): Promise<bigint> => (await onlyRow(db, call)).sum;
 
   return {
     get: async (id) => (await channels(GET({ id })))[0] ?? null,
@@ -239,8 +239,8 @@ export function createChannelStore(db: LedgerDatabase, waiting: WaitingBytes): C
     listClaimed: (network, limit, after = NO_BYTES) => channels(CLAIMED({ network, limit, after })),
     listToRead: (network, head, limit, after = NO_BYTES) => channels(TO_READ({ network, head, limit, after })),
     hasAny: async (network) => (await db.read(ANY({ network }))).length > 0,
-    countRefused: async (network) => (await first(db, REFUSED({ network })))?.count ?? 0,
-    totals: async (network) => (await first(db, TOTALS({ network }))) ?? { charged: 0n, claimed: 0n, writtenOff: 0n },
+    countRefused: async (network) => (await onlyRow(db, REFUSED({ network }))).count,
+    totals: (network) => onlyRow(db, TOTALS({ network })),
     totalsOverdue: (network, beforeMs) => sum(OVERDUE({ network, beforeMs })),
     note: (channel, state, now) =>
       write({
@@ -249,7 +249,7 @@ export function createChannelStore(db: LedgerDatabase, waiting: WaitingBytes): C
       }),
     prune: (beforeMs, limit) => write({ calls: [PRUNE({ beforeMs, limit })], read: changes }),
     findSale: async (channelId, max) => (await db.read(FIND_SALE({ channelId, max }))).map(paymentOf)[0] ?? null,
-    findOpen: async (channelId) => (await first(db, WHAT_IS_OPEN({ channelId })))?.open ?? null,
+    findOpen: async (channelId) => (await onlyRow(db, WHAT_IS_OPEN({ channelId }))).open,
     charge: (sale, body, keepUntil) =>
       waiting.during(body.length, () =>
         write({

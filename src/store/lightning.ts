@@ -1,6 +1,6 @@
 import { DAY_MS, utcDay } from '../lib/clock.ts';
 import type { Call, LedgerDatabase } from './db/port.ts';
-import { first, make, sql } from './db/sql.ts';
+import { first, make, onlyRow, sql } from './db/sql.ts';
 import { createLightningClaims } from './lightning-claims.ts';
 import { type InvoiceRecord, KNOWN_WINDOW_DAYS, type LightningStore, type ProofKey } from './ports/lightning.ts';
 
@@ -132,7 +132,7 @@ const pruneSteps = (now: number): Call[] => [
 export function createLightningStore(db: LedgerDatabase, ping: () => Promise<void>): LightningStore {
   const write = (call: Call): Promise<number> => make(db, 'lightning', [call]);
   const bodyIn = async (call: Call<{ body: Uint8Array }>) => (await first(db, call))?.body ?? null;
-  const bytesIn = async (call: Call<{ bytes: number }>) => (await first(db, call))?.bytes ?? 0;
+  const bytesIn = async (call: Call<{ bytes: number }>) => (await onlyRow(db, call)).bytes;
 
   return {
     ...createLightningClaims(db),

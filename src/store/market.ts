@@ -1,5 +1,5 @@
 import type { LedgerDatabase, Plan } from './db/port.ts';
-import { first, rowsOf, sql } from './db/sql.ts';
+import { first, onlyRowOf, rowsOf, sql } from './db/sql.ts';
 import type { ListingRow, MarketBounds, MarketChanges, MarketStore, StoredListing } from './ports/market.ts';
 
 // The market's listings and the calls that checked them. Third parties submit them once, and nothing can rebuild them.
@@ -77,9 +77,9 @@ export function createMarketStore(db: LedgerDatabase): MarketStore {
 function* put(row: ListingRow, latencyMs: number, { total, perDomain }: MarketBounds): Plan<PutOutcome> {
   const isKnown = (yield UPDATE(row)).changes > 0;
   if (!isKnown) {
-    const [there] = yield* rowsOf(COUNTS({ below: `.${row.domain}` }));
-    if ((there?.total ?? 0) >= total) return 'market_full';
-    if ((there?.ofDomain ?? 0) >= perDomain) return 'domain_full';
+    const there = yield* onlyRowOf(COUNTS({ below: `.${row.domain}` }));
+    if (there.total >= total) return 'market_full';
+    if (there.ofDomain >= perDomain) return 'domain_full';
     yield INSERT(row);
   }
   yield* keep(row, latencyMs);
@@ -90,13 +90,12 @@ type PutOutcome = Awaited<ReturnType<MarketStore['put']>>;
 
 function* keep({ place, checkedAt }: ListingRow, latencyMs: number | null): Plan<void> {
   yield KEEP_CALL({ place, at: checkedAt, latencyMs: latencyMs === null ? null : Math.round(latencyMs) });
-  const [state] = yield* rowsOf(ADVANCE({}));
-  yield SUMMARISE({ place, revision: state?.revision ?? 0 });
+  const { revision } = yield* onlyRowOf(ADVANCE({}));
+  yield SUMMARISE({ place, revision });
 }
 
 function* changesSince(since: number): Plan<MarketChanges | null> {
-  const [state] = yield* rowsOf(REVISION({}));
-  const revision = state?.revision ?? 0;
+  const { revision } = yield* onlyRowOf(REVISION({}));
   if (revision === since) return null;
   const places = yield* rowsOf(PLACES({}));
   const changed = yield* rowsOf(CHANGED({ since }));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LedgerDatabase, Plan } from './db/port.ts';
-import { first, least, make, sql } from './db/sql.ts';
+import { first, least, make, onlyRow, sql } from './db/sql.ts';
 import {
   type CatalogueCopy,
   type CatalogueStore,
@@ -36,11 +36,10 @@ const KEY = sql<{ name: string }, { value: Uint8Array }>('SELECT value FROM serv
 
 export function createServiceKeys(db: LedgerDatabase): ServiceKeyStore {
   return {
-    keep: (name, fresh) =>
-      db.write('others', {
-        calls: [ADD_KEY({ name, fresh }), KEY({ name })],
-        read: ([, kept]) => (kept?.rows[0] as { value: Uint8Array } | undefined)?.value ?? fresh,
-      }),
+    keep: async (name, fresh) => {
+      await make(db, 'others', [ADD_KEY({ name, fresh })]);
+      return (await onlyRow(db, KEY({ name }))).value;
+    },
   };
 }
 
@@ -69,8 +68,8 @@ export function createSelfTests(db: LedgerDatabase): SelfTestStore {
     recent: async (limit) => [...(await db.read(NEWEST_RUNS({ limit })))],
     lastChecked: () => first(db, NEWEST_CHECKED({})),
     countSince: async (sinceMs) => {
-      const counts = await first(db, COUNT_RUNS({ sinceMs }));
-      return { runs: counts?.runs ?? 0, ok: counts?.good ?? 0 };
+      const { runs, good } = await onlyRow(db, COUNT_RUNS({ sinceMs }));
+      return { runs, ok: good };
     },
   };
 }

@@ -34,6 +34,9 @@ describePorts('the rows of channels', (adapter) => {
       await charge(voucherSale(name, name, 100n));
     }
     expect(await channels.listUnclaimed(NETWORK, 2)).toHaveLength(2);
+    await seen('d');
+    await charge(voucherSale('d', 'd', 100n, { reservedAt: 0 }));
+    expect(hex(await channels.listUnclaimed(NETWORK, 1))).toEqual(idsOf('d'));
   });
 
   test('of which something was claimed are those of their network, by their ids, as many as are asked for', async () => {
