@@ -1,5 +1,5 @@
 import type { Call, LedgerDatabase, Sql, Step } from './db/port.ts';
-import { changedOne, changes, first, greatest, sql } from './db/sql.ts';
+import { changedOne, changes, greatest, onlyRow, sql } from './db/sql.ts';
 import type { ChannelCharge } from './ports/channel-state.ts';
 import type {
   ChannelAfter,
@@ -49,14 +49,12 @@ export const SELECT_PAYMENT = `
     FROM usdc_payments`;
 
 /** What a statement over SELECT_PAYMENT returns. */
-export interface PaymentRow extends Omit<Payment, 'channel'> {
-  readonly channelId: Uint8Array | null;
-  readonly voucherMax: bigint | null;
-  readonly channelAfter: string | null;
-}
+export type PaymentRow = Omit<Payment, 'channel'> &
+  Readonly<{ channelAfter: string | null }> &
+  Readonly<{ channelId: Uint8Array; voucherMax: bigint } | { channelId: null; voucherMax: null }>;
 
 export function paymentOf({ channelId, voucherMax, channelAfter, ...payment }: PaymentRow): Payment {
-  if (channelId === null || voucherMax === null) return { ...payment, channel: null };
+  if (channelId === null) return { ...payment, channel: null };
   const after = channelAfter === null ? null : parseAfter(channelAfter);
   return { ...payment, channel: { channelId, max: voucherMax, after } };
 }
@@ -215,16 +213,16 @@ const WIPE_VOUCHER = sql<{ id: string }>(`
   UPDATE usdc_payments SET voucher_signature = NULL
    WHERE id = @id AND ${IS_SETTLED} AND voucher_signature IS NOT NULL`);
 
-/** What a settlement sets beside the change. At a sale in a channel, what was charged is the price. */
-function settledSets(change: PaymentChange): string[] {
+/** What a settlement sets over the change. At a sale in a channel, what was charged is the price. */
+function settledSets(change: PaymentChange): Record<string, string> {
   const charged = change.charged === undefined ? 'charged' : '@charged::numeric';
   const block = change.block === undefined ? 'usdc_payments.block' : '@block::bigint';
   const balance = `balance + CASE WHEN state_block < ${block} THEN usdc_payments.amount ELSE 0 END`;
-  return [
-    'calldata = NULL',
-    `charged = CASE WHEN channel_id IS NULL THEN ${charged} ELSE price END`,
-    `channel_after = (SELECT ${afterWith(balance)} FROM channels WHERE channels.id = usdc_payments.channel_id)`,
-  ];
+  return {
+    calldata: 'NULL',
+    charged: `CASE WHEN channel_id IS NULL THEN ${charged} ELSE price END`,
+    channel_after: `(SELECT ${afterWith(balance)} FROM channels WHERE channels.id = usdc_payments.channel_id)`,
+  };
 }
 
 type Moved = { id: string };
@@ -237,19 +235,19 @@ function moveTo(
   change: PaymentChange,
   reply: keyof typeof REPLIES | null,
 ): Sql<object, Moved> {
-  const fields = (Object.keys(change) as (keyof PaymentChange)[]).filter((field) => change[field] !== undefined);
+  const fields = Object.keys(change) as (keyof PaymentChange)[];
   const isSettled = to === 'settled';
   const mayAccept = isSettled && (change.transaction === undefined || change.transaction?.length === TRANSFER_BYTES);
   const key = `${to} ${reply} ${mayAccept} ${fields.join()}`;
   const known = moves.get(key);
   if (known) return known;
-  const own = isSettled ? settledSets(change) : to === 'failed' ? ['calldata = NULL', 'voucher_signature = NULL'] : [];
-  const sets = fields
-    .filter((field) => !(own.length > 0 && field === 'calldata') && !(isSettled && field === 'charged'))
-    .map((field) => `${CHANGE_COLUMNS[field]} = @${field}`);
+  const sets = Object.fromEntries(fields.map((field) => [CHANGE_COLUMNS[field], `@${field}`]));
+  if (isSettled) Object.assign(sets, settledSets(change));
+  if (to === 'failed') Object.assign(sets, { calldata: 'NULL', voucher_signature: 'NULL' });
+  const set = Object.entries({ state: '@to', ...sets }).map((one) => one.join(' = '));
   const ofSale = ', transaction_hash, block, amount, channel_id, voucher_max, voucher_signature, ended_at, reserved_at';
   const made = sql<object, Moved>(
-    `UPDATE usdc_payments SET ${['state = @to', ...sets, ...own].join(', ')}
+    `UPDATE usdc_payments SET ${set.join(', ')}
       WHERE id = @id AND state IN @from AND {HOLDS_LEASE} RETURNING id${isSettled ? ofSale : ''}`,
     [
       ...(reply ? [REPLIES[reply]] : []),
@@ -293,7 +291,7 @@ export function noteEach<Entry extends { readonly id: string }>(
 ): Step<ReadonlySet<string>> {
   return {
     calls: entries.map(note),
-    read: (results) => new Set(entries.filter((_, at) => results[at]?.changes === 1).map(({ id }) => id)),
+    read: (results) => new Set(entries.filter((_, at) => changedOne(results.slice(at))).map(({ id }) => id)),
   };
 }
 
@@ -406,7 +404,7 @@ export function createLedgerStore(
     listByState: (states, limit, after = '') => all(byState(states)({ limit, after })),
     listLeftBehind: (living, limit, after = '') => all(LEFT_BEHIND({ living, limit, after })),
     sumOfOpen: async ({ network, contract, payer }, id, contracts = [contract]) =>
-      (await first(db, SUM_OF_OPEN({ network, contracts, payer, id })))?.sum ?? 0n,
+      (await onlyRow(db, SUM_OF_OPEN({ network, contracts, payer, id }))).sum,
     hasSettled: async (payer) => (await db.read(ANY_SETTLED(payer))).length > 0,
     countByState: async () => {
       const counts: Record<PaymentState, number> = { reserved: 0, settling: 0, unknown: 0, settled: 0, failed: 0 };
@@ -443,7 +441,7 @@ export function createLedgerStore(
     replyBytes: async () => {
       // A reply that is written while the sum is read is counted twice; otherwise it could be missed.
       const bytes = waiting.read();
-      return ((await first(db, REPLY_BYTES({})))?.bytes ?? 0) + bytes;
+      return (await onlyRow(db, REPLY_BYTES({}))).bytes + bytes;
     },
     ...whole,
   };

@@ -47,6 +47,10 @@ describePorts('the rows of payments', (adapter) => {
     expect(await ids(store.listByState(OPEN, 2))).toEqual(OPEN.slice(0, 2));
     expect(await ids(store.listByState(OPEN, 10, 'reserved'))).toEqual(OPEN.slice(1));
     expect(await ids(store.listLeftBehind([], 10))).toEqual(OPEN);
+    // Both begin with the least id of all.
+    await store.reserve(reservation('0', '0'), 0, null);
+    expect(await ids(store.listByState(OPEN, 1))).toEqual(['0']);
+    expect(await ids(store.listLeftBehind([], 1))).toEqual(['0']);
   });
 
   test('of a payer on this network count as promised in each open state', async () => {

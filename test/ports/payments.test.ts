@@ -160,6 +160,13 @@ describePorts('payments', (adapter) => {
       expect((await store.get('a'))?.payerHasCode).toBe(true);
     });
 
+    test('keeps the amount paid that an earlier one has stored', async () => {
+      await store.reserve(reservation('a', 'a'), 0, null);
+      await store.move('a', ['reserved'], 'settling', { charged: 7n });
+      await store.move('a', ['settling'], 'settled', { endedAt: 1 });
+      expect((await store.get('a'))?.charged).toBe(7n);
+    });
+
     test('with a fencing token that no instance holds is made on SQLite only, where one process holds the ledger', async () => {
       await store.reserve(reservation('a', 'a'), 0, null);
       const isAlone = adapter.name === 'sqlite';

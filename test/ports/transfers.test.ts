@@ -27,6 +27,15 @@ describePorts('the Gateway’s transfers', (adapter) => {
     ]);
   });
 
+  test('are inserted by a settlement whose transfer was stored before, and by none that has no transaction', async () => {
+    for (const id of ['before', 'none']) await stores.payments.reserve(reservation(id, id), 0, null);
+    await stores.payments.move('before', ['reserved'], 'settling', { transaction: transferOf('before') });
+    await stores.payments.move('none', ['reserved'], 'settling', {});
+    await stores.payments.move('before', ['settling'], 'settled', { endedAt: 1 });
+    await stores.payments.move('none', ['settling'], 'settled', { transaction: null, endedAt: 1 });
+    expect(await due(0)).toEqual(['before']);
+  });
+
   test('are inserted once: of many concurrent moves one settles, and one transfer is there', async () => {
     await stores.payments.reserve(reservation('a', 'a'), 0, null);
     await stores.payments.move('a', ['reserved'], 'settling', {});
