@@ -18,10 +18,12 @@ const CHECK = sql<BookSpan & Network>(`
   VALUES (@network, '', 'checked', '', 0, '', @endedMs, @block)
   ON CONFLICT (network, kind, rail, item) DO UPDATE SET noted_at = excluded.noted_at, block = excluded.block`);
 
-const ENTRY = 'rail, kind, item, amount, detail, noted_at AS "notedMs", accepted_at AS "acceptedMs"';
-const ENTRIES = sql<Network & { kind: string; limit: number }, BookEntry>(`
-  SELECT ${ENTRY} FROM book_entries WHERE network = @network AND kind = @kind
-   ORDER BY noted_at, rail, item LIMIT @limit`);
+const SELECT_ENTRY = `
+  SELECT rail, kind, item, amount, detail, noted_at AS "notedMs", accepted_at AS "acceptedMs" FROM book_entries`;
+const OLDEST_FIRST = 'ORDER BY noted_at, rail, item';
+const ENTRIES = sql<Network & { kind: string; limit: number }, BookEntry>(
+  `${SELECT_ENTRY} WHERE network = @network AND kind = @kind ${OLDEST_FIRST} LIMIT @limit`,
+);
 const FIND = sql<Omit<BookEntry, 'acceptedMs'> & Network>(`
   INSERT INTO book_entries (network, rail, kind, item, amount, detail, noted_at)
   VALUES (@network, @rail, @kind, @item, @amount, @detail, @notedMs)
@@ -31,19 +33,18 @@ const FIND = sql<Omit<BookEntry, 'acceptedMs'> & Network>(`
 const END = sql<BookKey & Network>(
   'DELETE FROM book_entries WHERE network = @network AND kind = @kind AND rail = @rail AND item = @item',
 );
-const ACCEPT = sql<{ nowMs: number }, BookEntry>(
-  `UPDATE book_entries SET accepted_at = @nowMs WHERE kind = 'missing' AND accepted_at IS NULL RETURNING ${ENTRY}`,
-);
+const MISSING = "kind = 'missing' AND accepted_at IS NULL";
+const ALL_MISSING = sql<object, BookEntry>(`${SELECT_ENTRY} WHERE ${MISSING} ${OLDEST_FIRST}`);
+const ACCEPT = sql<{ nowMs: number }>(`UPDATE book_entries SET accepted_at = @nowMs WHERE ${MISSING}`);
 
 interface Settled extends Network {
-  readonly from: number;
   readonly to: number;
   readonly endedAt: number;
   readonly id: string;
   readonly limit: number;
 }
 const SETTLED = sql<Settled, PaymentRow>(`${SELECT_PAYMENT}
-   WHERE state = 'settled' AND network = @network AND ended_at >= @from AND ended_at < @to
+   WHERE state = 'settled' AND network = @network AND ended_at < @to
      AND (ended_at, id) > (@endedAt::bigint, @id::text)
      AND NOT (channel_id IS NOT NULL AND transaction_hash IS NULL)
    ORDER BY ended_at, id LIMIT @limit`);
@@ -60,18 +61,13 @@ export function createBookStore(db: LedgerDatabase): BookStore {
       ];
       return db.write('others', { calls, read: () => {} });
     },
-    // No database returns changed rows in an order.
+    // No database returns changed rows in an order, so they are read before.
     accept: (nowMs) =>
       db.write('others', {
-        calls: [ACCEPT({ nowMs })],
-        read: ([accepted]) => ([...(accepted?.rows ?? [])] as BookEntry[]).sort(byAge),
+        calls: [ALL_MISSING({}), ACCEPT({ nowMs })],
+        read: ([missing]) => ((missing?.rows ?? []) as BookEntry[]).map((one) => ({ ...one, acceptedMs: nowMs })),
       }),
-    settledBetween: async (network, { from, to }, limit, after = { endedAt: -1, id: '' }) =>
-      (await db.read(SETTLED({ network, from, to, limit, endedAt: after.endedAt, id: after.id }))).map(paymentOf),
+    settledBetween: async (network, { from, to }, limit, after = { endedAt: from, id: '' }) =>
+      (await db.read(SETTLED({ network, to, limit, endedAt: after.endedAt, id: after.id }))).map(paymentOf),
   };
-}
-
-function byAge(one: BookEntry, other: BookEntry): number {
-  if (one.notedMs !== other.notedMs) return one.notedMs - other.notedMs;
-  return `${one.rail} ${one.item}` < `${other.rail} ${other.item}` ? -1 : 1;
 }

@@ -87,6 +87,27 @@ describePorts('the books', (adapter) => {
     expect(await open('unread')).toEqual([unread]);
   });
 
+  test('are accepted in the order in which they are listed: of one time, by their rail and their item', async () => {
+    const { books } = ledger.stores;
+    const found = [
+      missing('b'),
+      missing('a'),
+      missing('c', { rail: 'lightning' }),
+      missing('d', { notedMs: AT - 1 }),
+      missing('a', { rail: 'usdc-channel', notedMs: AT - 1 }),
+    ];
+    await books.record(NETWORK, { found, ended: [] });
+    const listed = await open();
+    expect(listed.map(({ rail, item }) => [rail, item])).toEqual([
+      ['usdc-channel', 'a'],
+      ['usdc-exact', 'd'],
+      ['lightning', 'c'],
+      ['usdc-exact', 'a'],
+      ['usdc-exact', 'b'],
+    ]);
+    expect(await books.accept(AT + 5)).toEqual(listed.map((entry) => ({ ...entry, acceptedMs: AT + 5 })));
+  });
+
   test('change in one step: an entry that the database refuses leaves everything as it was', async () => {
     const { books } = ledger.stores;
     await books.record(NETWORK, { found: [missing('a')], ended: [], checked: { endedMs: AT, block: 1 } });
@@ -102,7 +123,8 @@ describePorts('the books', (adapter) => {
       await payments.move(id, ['reserved'], 'settling', {});
       await payments.move(id, ['settling'], 'settled', { endedAt, transaction: hash32(id), block: 7, charged: 500n });
     };
-    for (const [id, at] of Object.entries({ early: 9, b: 10, a: 10, c: 11, late: 20 })) await settle(id, at);
+    const times = { early: 9, b: 10, a: 10, 0: 10, c: 11, late: 20 };
+    for (const [id, at] of Object.entries(times)) await settle(id, at);
     await settle('foreign', 12, { network: 'eip155:1' });
     await payments.reserve(reservation('open', 'open'), 0, null);
     await payments.reserve(reservation('failed', 'failed'), 0, null);
@@ -115,11 +137,11 @@ describePorts('the books', (adapter) => {
     const { books } = ledger.stores;
     const page = async (limit: number, after?: { endedAt: number; id: string }) =>
       (await books.settledBetween(NETWORK, { from: 10, to: 20 }, limit, after)).map(({ id }) => id);
-    expect(await page(10)).toEqual(['a', 'b', 'c', 'deposit']);
-    expect(await page(2)).toEqual(['a', 'b']);
+    expect(await page(10)).toEqual(['0', 'a', 'b', 'c', 'deposit']);
+    expect(await page(3)).toEqual(['0', 'a', 'b']);
     expect(await page(2, { endedAt: 10, id: 'b' })).toEqual(['c', 'deposit']);
     const [first] = await books.settledBetween(NETWORK, { from: 10, to: 20 }, 1);
-    expect(first).toEqual(await payments.get('a'));
+    expect(first).toEqual(await payments.get('0'));
   });
 
   test('find channels of which something was claimed, and the claims of a span', async () => {
