@@ -21,20 +21,13 @@ const GROUPS: readonly Group[] = [
   { files: ['src/{payment,facilitator,lib/limits}/**/*.ts'], config: 'vitest.mutate.config.ts' },
   {
     files: [
-      'src/store/db/{connections,postgres,postgres-text,write-queue}.ts',
-      'src/store/{copy,instances,minute-windows,open-postgres}.ts',
+      'src/store/db/{connections,migrate,postgres,postgres-text,write-queue}.ts',
+      'src/store/{copy,instances,lightning-claims,minute-windows,open-postgres,reports}.ts',
     ],
     config: STORE,
     ledgers: 'postgres',
   },
-  {
-    files: [
-      'src/store/db/{group-commit,log-sync,migrate,sql,sqlite}.ts',
-      'src/store/{backup,ledger-lock,open,private-folder,reports}.ts',
-    ],
-    config: STORE,
-    ledgers: 'memory,sqlite',
-  },
+  { files: ['src/store/db/{group-commit,log-sync,sqlite}.ts', 'src/store/open.ts'], config: STORE, ledgers: 'sqlite' },
   { files: ['src/store/**/*.ts'], config: STORE, ledgers: 'memory' },
 ];
 /** The least score of a file, in percent of its mutants that are not equivalent. A lower score fails the run. */

@@ -1,6 +1,6 @@
 import { daysBefore } from '../lib/clock.ts';
 import type { Kind, LedgerDatabase } from './db/port.ts';
-import { first, greatest, make, sql } from './db/sql.ts';
+import { first, greatest, make, onlyRow, sql } from './db/sql.ts';
 import {
   type Claim,
   type ClaimAccount,
@@ -190,9 +190,7 @@ const COUNT_MANY = sql<ClaimAccount & { since: string; given: readonly object[] 
 
 /** Claims of different proofs under the same caps share a statement. It decides and counts each as if it came alone. */
 const COUNTED: Kind<CountedClaim, ClaimOutcome> = {
-  // All that were admitted have the day and the caps of the first.
-  admits: (items, next) =>
-    items.slice(0, 1).every((one) => isSameDay(one, next)) && items.every((one) => !isSame(one, next)),
+  admits: (items, next) => items.every((one) => isSameDay(one, next) && !isSame(one, next)),
   step: (items) => {
     const [only, ...others] = items as [CountedClaim];
     const { account } = only;
@@ -209,27 +207,21 @@ const CAPS = ['day', 'dailyCap', 'clientCap', 'payeeCap', 'openCap'] as const;
 const isSameDay = (one: CountedClaim, other: CountedClaim): boolean =>
   CAPS.every((cap) => one.account[cap] === other.account[cap]);
 const isSame = (one: ProofKey, other: ProofKey): boolean =>
-  Buffer.compare(one.paymentHash, other.paymentHash) === 0 && one.network === other.network;
+  isEqual(one.paymentHash, other.paymentHash) && one.network === other.network;
+const isEqual = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
 
 function outcomesOf(judged: readonly Judged[]): ClaimOutcome[] {
   const inOrder = judged.toSorted((one, other) => one.place - other.place);
   return inOrder.map(({ part }) => (part === 'known' || part === 'open' ? 'claimed' : part));
 }
 
-/** The rows of claims. Who occurs twice has one label. */
+/** The rows of claims. Who occurs twice has the label of the first time. */
 function labelled(items: readonly CountedClaim[]): object[] {
-  const known = new Map<string, string>();
-  const labelOf = (kind: 'c' | 'p', hash: Uint8Array, at: number): string => {
-    const key = kind + Buffer.from(hash).toString('hex');
-    const label = known.get(key) ?? `${kind}${at}/`;
-    known.set(key, label);
-    return label;
-  };
-  return items.map(({ account, ...claim }, at) => ({
+  return items.map(({ account, ...claim }) => ({
     ...claim,
     ...account,
-    client: labelOf('c', account.clientHash, at),
-    payee: labelOf('p', claim.payTo, at),
+    client: `c${items.findIndex((one) => isEqual(one.account.clientHash, account.clientHash))}/`,
+    payee: `p${items.findIndex((one) => isEqual(one.payTo, claim.payTo))}/`,
   }));
 }
 
@@ -276,10 +268,6 @@ export function createLightningClaims(
       return row && claimOf(row);
     },
     clientCount: async (day, clientHash) => (await first(db, CLIENT_COUNT({ day, clientHash })))?.claims ?? 0,
-    facilitatorCounts: async (day, ownPayTo) => {
-      const counts = await first(db, COUNTS({ day, ownPayTo }));
-      if (!counts) throw new Error('the row of the totals is missing');
-      return counts;
-    },
+    facilitatorCounts: (day, ownPayTo) => onlyRow(db, COUNTS({ day, ownPayTo })),
   };
 }

@@ -76,6 +76,12 @@ describePorts('the Lightning rail', (adapter) => {
       ]);
     });
 
+    test('a facilitator’s claim that grants something is refused', async () => {
+      const { grant } = grantOf('a');
+      await expect(store.claim({ ...accountedOf('a'), grant })).rejects.toThrow('grants nothing');
+      expect(await store.findClaim(keyOf('a'))).toBeNull();
+    });
+
     test('a malformed claim rejects alone, and the same hash on two networks is two proofs', async () => {
       const elsewhere = { ...grantOf('a'), network: 'lnbtc:000000000933ea01ad0ee984209779ba' };
       const broken = { ...grantOf('b'), paymentHash: Buffer.alloc(31) };
@@ -182,6 +188,15 @@ describePorts('the Lightning rail', (adapter) => {
       const outcomes = await Promise.all(claims);
       expect(outcomes.filter((outcome) => outcome === 'claimed')).toHaveLength(7);
       expect(outcomes.filter((outcome) => outcome === 'daily_cap')).toHaveLength(23);
+    });
+
+    test('are not taken for zero where another program has deleted the totals', async () => {
+      await ledger.sql('DELETE FROM lightning_facilitator_totals');
+      try {
+        await expect(counts()).rejects.toThrow('lightning_facilitator_totals');
+      } finally {
+        await ledger.sql('INSERT INTO lightning_facilitator_totals (id, claims, nodes) VALUES (1, 0, 0)');
+      }
     });
 
     test('stay when the claims are deleted; a client’s row stays for its day', async () => {

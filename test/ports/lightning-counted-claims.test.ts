@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ClaimAccount, ClaimOutcome, NewClaim } from '../../src/store/ports/lightning.ts';
-import { describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
+import { type Adapter, describeLedgers, describePorts, useLedger } from '../support/ledger/ledger-adapters.ts';
 import { createLightningModel } from '../support/lightning/lightning-model.ts';
 import { accountedOf, grantOf, hashOf, keyOf, NOON, nodeOf, TODAY } from '../support/lightning/lightning-rows.ts';
 import { seed, seededRandom } from '../support/random.ts';
@@ -22,6 +22,7 @@ const KNOWN = ['ours', 'theirs', 'third'];
 const OUTCOMES: readonly ClaimOutcome[] = [
   ...(['claimed', 'duplicate', 'daily_cap', 'client_cap', 'payee_cap', 'known_cap', 'open_cap'] as const),
 ];
+const dayOf = (day: number): string => new Date(NOON + day * 86_400_000).toISOString().slice(0, 10);
 const range = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 
 describePorts('many facilitator’s claims at once', (adapter) => {
@@ -116,4 +117,46 @@ describePorts('many facilitator’s claims at once', (adapter) => {
   });
 });
 
-const dayOf = (day: number): string => new Date(NOON + day * 86_400_000).toISOString().slice(0, 10);
+// SQLite makes each in a statement of its own.
+const onPostgres = (adapter: Adapter) => {
+  const ledger = useLedger(adapter);
+  const turns = async () =>
+    (await ledger.sql("SELECT taken FROM ledger_turns WHERE name = 'lightning'")).map(({ taken }) => Number(taken))[0];
+
+  /** The outcomes of claims at once, how many statements made them, and in how many transactions. */
+  async function burst(claims: readonly NewClaim[]) {
+    const before = (await turns()) ?? 0;
+    const outcomes = await Promise.all(claims.map((claim) => ledger.stores.lightning.claim(claim)));
+    const [made] = await ledger.sql('SELECT count(DISTINCT cmin::text) AS statements FROM lightning_claims');
+    return { outcomes, statements: Number(made?.statements), transactions: ((await turns()) ?? 0) - before };
+  }
+
+  test('share a statement', async () => {
+    const elsewhere = { ...accountedOf('a'), network: 'lnbtc:another' };
+    expect(await burst([accountedOf('a'), accountedOf('b'), elsewhere])).toEqual({
+      outcomes: ['claimed', 'claimed', 'claimed'],
+      statements: 1,
+      transactions: 1,
+    });
+  });
+
+  test('of one proof have one each, so that none is run again', async () => {
+    const names = ['a', 'b', 'a', 'c'];
+    expect(await burst(names.map((name) => accountedOf(name)))).toEqual({
+      outcomes: ['claimed', 'claimed', 'duplicate', 'claimed'],
+      statements: 2,
+      transactions: 1,
+    });
+  });
+
+  test.each([{ day: dayOf(1) }, { dailyCap: 7 }, { clientCap: 7 }, { payeeCap: 7 }, { openCap: 7 }])(
+    'under %j and under other caps have one each',
+    async (other) => {
+      expect(await burst([accountedOf('a'), accountedOf('b', other)])).toMatchObject({
+        statements: 2,
+        transactions: 1,
+      });
+    },
+  );
+};
+describeLedgers('neighbours among a facilitator’s claims', onPostgres, 'postgres');
