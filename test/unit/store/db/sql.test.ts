@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Dialect, render, sql } from '../../../../src/store/db/sql.ts';
+import { allTexts, type Dialect, kept, render, sql } from '../../../../src/store/db/sql.ts';
 
 /** As PostgreSQL writes it: numbered, typed, `done` is a table. */
 const NUMBERED: Dialect = {
@@ -66,5 +66,39 @@ describe('a text', () => {
     const one = sql<{ id: string }, { id: string }>('SELECT @id', ['DELETE FROM a'], ['id']);
     expect(one({ id: 'x' })).toEqual({ sql: one, values: { id: 'x' } });
     expect([one.text, one.followers, one.given]).toEqual(['SELECT @id', ['DELETE FROM a'], ['id']]);
+  });
+
+  test('is one statement wherever it is made, and another with other followers or columns', () => {
+    const one = sql<object, { a: 1; b: 2 }>('SELECT 1');
+    expect(sql('SELECT 1')).toBe(one);
+    const others = [
+      sql('SELECT 1', ['DELETE FROM a']),
+      sql('SELECT 1', ['DELETE FROM b']),
+      sql('SELECT 1', [], []),
+      sql<object, { a: 1; b: 2 }>('SELECT 1', [], ['a']),
+      sql<object, { a: 1; b: 2 }>('SELECT 1', [], ['a', 'b']),
+    ];
+    expect(new Set([one, ...others]).size).toBe(6);
+    expect(allTexts().filter((text) => text === one || others.includes(text as typeof one))).toHaveLength(6);
+  });
+
+  test('is made once by a driver, and once more for each length of its lists, those of its followers too', () => {
+    let times = 0;
+    const find = kept(() => ++times);
+    const lists = sql<{ a: readonly number[]; b: readonly number[] }>('SELECT x IN @a', [
+      'DELETE FROM y WHERE z IN @b',
+    ]);
+    const [one, other] = [sql<{ id: number }>('SELECT @id'), sql<{ id: number }>('SELECT 2 * @id')];
+    expect([1, 2].map((id) => find(one({ id })))).toEqual([1, 1]);
+    expect([1, 2].map((id) => find(other({ id })))).toEqual([2, 2]);
+    const lengths: [number[], number[]][] = [
+      [[1], []],
+      [[2], []],
+      [[1], [1]],
+      [[], [1]],
+      [[], [2]],
+      [[3], []],
+    ];
+    expect(lengths.map(([a, b]) => find(lists({ a, b })))).toEqual([3, 3, 4, 5, 5, 3]);
   });
 });
