@@ -116,7 +116,7 @@ async function checkBeforeTurn({ sales, status, store }: VoucherContext, voucher
   // A third party may present a claimed voucher. It never takes a turn.
   if (channel && max <= channel.state.totalClaimed) {
     const sale = await sales.soon(store.findSale(channelId, max));
-    throw new StaleVoucher(channel, { code: BELOW_CLAIMED, isBuyer: sale !== null && isSaleOf(sale, voucher) });
+    throw new StaleVoucher(channel, { code: BELOW_CLAIMED, isBuyer: sale === null || isSaleOf(sale, voucher) });
   }
   await checkIdentifier(sales, voucher);
 }
@@ -363,7 +363,7 @@ interface StaleDetail {
   readonly code?: string;
   /** The receipt of a sale that the client does not know of. With it, the client does not try again by itself. */
   readonly settlement?: SettleResponse;
-  /** It has bought with this voucher. Of a claimed one, strangers do not learn the purchases and the last voucher. */
+  /** It has bought with this voucher, or nobody has. Of a claimed one, strangers learn no charges and last voucher. */
   readonly isBuyer?: boolean;
   /** The refusal counts as no failure. By default: where the channel has bought something. */
   readonly isForgiven?: boolean;
