@@ -37,7 +37,9 @@ export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: 
 
   /** The receipt of a payment that was taken: where it cannot be written, the error says `charged: "unknown"`. */
   const write = (...receipt: Parameters<HttpProtocol['receipt']>): Promise<Fields> =>
-    chargedUnknown(async () => protocol.receipt(...receipt));
+    new Promise<Fields>((resolve) => resolve(protocol.receipt(...receipt))).catch((error: unknown) =>
+      chargedUnknown(() => Promise.reject(error)),
+    );
 
   function guard(endpoint: Endpoint<S>): GatedRoute {
     const checkout = checkoutOf(endpoint);
@@ -67,9 +69,8 @@ export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: 
       } catch (error) {
         onRefused?.(error);
         // An answer that is gone has its receipt all the same.
-        if (error instanceof AnswerGone && error.receipt) {
+        if (error instanceof AnswerGone && error.receipt)
           setFields(reply, await write(error.receipt, credential, null));
-        }
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = checkout.refusalReceipt(error);
         if (receipt) setFields(reply, protocol.receipt(receipt, credential, null));
@@ -100,10 +101,7 @@ function unreachable(): never {
   throw new Error('a request passed the gate of a priced route');
 }
 
-/**
- * Notes a delivery after the last byte of an answer, and never of an error in its place. One that is not noted only
- * keeps the payment redeemable for longer.
- */
+/** After the last byte of an answer, never of an error. One that is not noted only stays redeemable for longer. */
 export function noteDelivery({ raw }: FastifyReply, { onSent }: Pick<Sold, 'onSent'>, log: Pick<Log, 'error'>): void {
   if (!onSent) return;
   raw.once('finish', () => {
