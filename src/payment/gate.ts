@@ -8,7 +8,7 @@ import type { Ask, Sold } from './call.ts';
 import { type Checkout, clientGone } from './checkout.ts';
 import type { Credential, Demand, Fields, HttpProtocol, RequestMessage } from './protocol.ts';
 import { AnswerGone } from './receipt.ts';
-import { chargedUnknown, PaymentRefused } from './refusal.ts';
+import { asChargedUnknown, PaymentRefused } from './refusal.ts';
 
 // The HTTP end of a sale. A priced route is mounted with a gate and a handler that throws, so no request reaches an
 // endpoint past its checkout.
@@ -36,10 +36,13 @@ export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: 
   const gates = new WeakSet<object>();
 
   /** The receipt of a payment that was taken: where it cannot be written, the error says `charged: "unknown"`. */
-  const write = (...receipt: Parameters<HttpProtocol['receipt']>): Promise<Fields> =>
-    new Promise<Fields>((resolve) => resolve(protocol.receipt(...receipt))).catch((error: unknown) =>
-      chargedUnknown(() => Promise.reject(error)),
-    );
+  function write(...receipt: Parameters<HttpProtocol['receipt']>): Fields {
+    try {
+      return protocol.receipt(...receipt);
+    } catch (error) {
+      throw asChargedUnknown(error);
+    }
+  }
 
   function guard(endpoint: Endpoint<S>): GatedRoute {
     const checkout = checkoutOf(endpoint);
@@ -63,14 +66,12 @@ export function createGate<S>({ checkoutOf, protocol, log, onRefused, pageOf }: 
       try {
         credential = protocol.read(message);
         const sold = await checkout.sell(call, credential);
-        setFields(reply, await write(sold.receipt, credential, sold.at));
+        setFields(reply, write(sold.receipt, credential, sold.at));
         noteDelivery(reply, sold, log);
         send200(reply, sold.body);
       } catch (error) {
         onRefused?.(error);
-        // An answer that is gone has its receipt all the same.
-        if (error instanceof AnswerGone && error.receipt)
-          setFields(reply, await write(error.receipt, credential, null));
+        if (error instanceof AnswerGone && error.receipt) setFields(reply, write(error.receipt, credential, null));
         if (!(error instanceof PaymentRefused)) throw error;
         const receipt = checkout.refusalReceipt(error);
         if (receipt) setFields(reply, protocol.receipt(receipt, credential, null));

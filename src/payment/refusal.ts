@@ -139,7 +139,7 @@ export async function chargedUnknown<T>(serve: () => Promise<T>): Promise<T> {
 }
 
 /** A 402 stays: it says why this presentation was refused, not whether the authorization can still move money. */
-function asChargedUnknown(error: unknown): unknown {
+export function asChargedUnknown(error: unknown): unknown {
   if (error instanceof AppError) return error.charged === false ? asUnknown(error) : error;
   if (error instanceof PaymentRefused) return error;
   const detail = `This is a fault of the service, logged under the request id ${AGAIN}`;

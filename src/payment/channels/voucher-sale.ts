@@ -11,7 +11,7 @@ import { identifierConflict, isSameRequest } from '../known-payment.ts';
 import { hashClient } from '../ledger.ts';
 import type { ProtocolName } from '../protocol.ts';
 import { AnswerGone, deliver } from '../receipt.ts';
-import { chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
+import { asChargedUnknown, chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import { admit, type SaleContext } from '../sale.ts';
 import { word } from '../usdc/token.ts';
 import { type ChannelContext, type ChannelMessage, channelReceipt, correctionOf, isSaleOf } from './channel.ts';
@@ -148,11 +148,10 @@ async function sellInTurn(
 }
 
 /** Another process may have charged the voucher. Unless the ledger denies it, the error says `charged: "unknown"`. */
-async function fail({ store, sales }: VoucherContext, { channelId, max }: ArrivedVoucher, error: unknown) {
+async function fail(context: VoucherContext, { channelId, max }: ArrivedVoucher, error: unknown): Promise<never> {
   if (error instanceof PaymentRefused) throw error;
-  const now = await sales.soon(store.get(channelId)).catch(() => null);
-  if (now && now.charged < max) throw error;
-  return chargedUnknown<never>(() => Promise.reject(error));
+  const now = await context.sales.soon(context.store.get(channelId)).catch(() => null);
+  throw now && now.charged < max ? error : asChargedUnknown(error);
 }
 
 /** How often a sale may lose its charge to another process. */
