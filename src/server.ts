@@ -3,7 +3,7 @@ import { buildApp } from './app.ts';
 import { type Config, ConfigError, findUnreadKeys, loadConfig } from './config.ts';
 import { StartRefused } from './errors.ts';
 import { createStop, dieOnUnhandled, stopWhenSyncFails } from './http/lifecycle.ts';
-import { createLogger } from './lib/log.ts';
+import { createLogger } from './lib/common.ts';
 import { chainTitle } from './lib/service.ts';
 import { openCatalogue } from './wiring/catalogue.ts';
 import { createDeps } from './wiring/service.ts';

@@ -5,8 +5,8 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import { watchHeads } from '../chain/rpc/heads.ts';
 import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/common.ts';
 import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
-import type { Log } from '../lib/log.ts';
 import { DatabaseFileError, type Sqlite } from '../lib/sqlite-file.ts';
 import { type Backfill, createBackfill } from './backfill.ts';
 import {

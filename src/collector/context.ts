@@ -5,7 +5,7 @@ import { askChecked, type RefusalReason } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import type { LogScanner } from './scanner.ts';
 import type { ChainFacts, ChainLookups, SeenHead } from './store/facts.ts';
 import type { ChainWrites } from './store/writes.ts';

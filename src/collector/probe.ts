@@ -1,7 +1,7 @@
 import { type Allowance, createProvider, type Provider } from '../chain/rpc/providers.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { createLoop } from '../lib/tasks.ts';
 import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 

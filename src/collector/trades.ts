@@ -15,8 +15,8 @@ import {
 import { askForPools } from '../chain/dex-ask.ts';
 import { readTokens } from '../chain/erc20.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
+import type { Log } from '../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import type { Log } from '../lib/log.ts';
 import { NATIVE_DECIMALS } from '../lib/units.ts';
 import { alternatives, inParts, type LogScanner, type LogSpan, toTopic, type WatchList } from './scanner.ts';
 import type { PoolRow, TradeRow } from './store/rows.ts';

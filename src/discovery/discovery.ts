@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { createLoop, shareRun } from '../lib/tasks.ts';
 import type { ListedEntry, Listing } from './entry.ts';
 import type { Catalogue } from './foreign-catalogue.ts';

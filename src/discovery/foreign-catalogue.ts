@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { isObject, own, ownKeys, plainText } from '../lib/untrusted.ts';
 import type { CatalogueStore } from '../store/ports/stores.ts';
 import type { Upstream } from '../upstream/client/client.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { createLoop } from '../lib/tasks.ts';
 import type { MarketStore, StoredListing } from '../store/ports/market.ts';
 import { marketDomain, readStored, relist } from './market-listing.ts';

@@ -1,7 +1,7 @@
 import { AppError, BadParameter, TooMany, Unavailable } from '../errors.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/common.ts';
 import { countClient, createMinuteWindows, MAX_CLIENTS, openClientWindows } from '../lib/limits/count.ts';
-import type { Log } from '../lib/log.ts';
 import { createLoop } from '../lib/tasks.ts';
 import type { MarketChanges, MarketStore, StoredListing } from '../store/ports/market.ts';
 import { createHostLimit, createLimiter, LimiterFull } from '../upstream/client/limiter.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { inTime } from '../lib/tasks.ts';
 import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/instances.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts';
-import type { Log } from './log.ts';
+import type { Log } from './common.ts';
 
 // Tasks that many callers share, waits that end in time, loops, and rounds of upkeep.
 

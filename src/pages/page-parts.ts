@@ -5,7 +5,7 @@ import type { Discovery } from '../discovery/discovery.ts';
 import type { Market } from '../discovery/market.ts';
 import type { Facilitator } from '../facilitator/facilitator.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import type { Outcome } from '../lib/outcomes.ts';
 import type { NamedChain } from '../lib/service.ts';
 import { runEndpoint } from '../payment/checkout.ts';

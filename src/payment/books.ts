@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { createRounds } from '../lib/tasks.ts';
 import { formatUnits, USDC_DECIMALS } from '../lib/units.ts';
 import type { BookEntry, BookKey, BookStore } from '../store/ports/books.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, DAY_MS } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { createLoop, createRounds, inTime, keepReading, shareRun } from '../lib/tasks.ts';
 import type { RefusalStore, RefusedCalls } from '../store/ports/stores.ts';
 

@@ -1,6 +1,6 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { Config } from '../config.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import type { ChannelCharge } from '../store/ports/channel-state.ts';
 import type { Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { RailStores } from '../store/ports/stores.ts';

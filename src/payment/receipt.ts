@@ -1,7 +1,7 @@
 import type { SettleResponse } from '@x402/core/types';
 import { AppError, NotFound } from '../errors.ts';
+import type { Log } from '../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../lib/hex.ts';
-import type { Log } from '../lib/log.ts';
 import type { Claim, LightningStore } from '../store/ports/lightning.ts';
 import type { LedgerStore, Payment, PaymentState } from '../store/ports/payments.ts';
 import type { GatewayTransferStore } from '../store/ports/stores.ts';

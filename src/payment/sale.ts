@@ -1,7 +1,7 @@
 import { TooMany, Unavailable } from '../errors.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
+import type { Log } from '../lib/common.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import type { Log } from '../lib/log.ts';
 import type { NewPayment, Payment, PaymentKey } from '../store/ports/payments.ts';
 import type { Sold } from './call.ts';
 import { clientGone } from './checkout.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settler } from './settler.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/common.ts';
 import { bytesToHex } from '../lib/hex.ts';
-import type { Log } from '../lib/log.ts';
 import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Client, type Pool } from 'pg';
 import type { Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/common.ts';
 import type { OpenWindows } from '../lib/limits/count.ts';
-import type { Log } from '../lib/log.ts';
 import { createBundle } from '../lib/tasks.ts';
 import {
   createRetry,

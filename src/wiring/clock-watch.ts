@@ -1,7 +1,7 @@
 import { headerCall, readHeader, readNewestHeader } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/log.ts';
+import type { Log } from '../lib/common.ts';
 import { createLoop } from '../lib/tasks.ts';
 
 /** Answers take time, and a chain's blocks have whole seconds. */

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/lightning/facilitator-app.ts';
 import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { captureLog, listen } from '../http/harness.ts';
 import { type OpenFacilitator, openFacilitator } from '../support/lightning/facilitator.ts';
 import { formsOf } from '../support/lightning/settle-calls.ts';

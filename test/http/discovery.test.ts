@@ -9,7 +9,7 @@ import { searchParams } from '../../src/discovery/search.ts';
 import { createMethodRefusals, guardRequests } from '../../src/http/guard-requests.ts';
 import { installErrorHandlers } from '../../src/http/problems.ts';
 import { serverOptions } from '../../src/http/server-options.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { mountSearch, SEARCH } from '../../src/routes/market.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { usdcRoutes } from '../support/prices.ts';

@@ -7,7 +7,7 @@ import type { FastifyInstance, InjectOptions } from 'fastify';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { buildFacilitatorApp, facilitatorConfig } from '../../scripts/lib/lightning/facilitator-app.ts';
 import { lightningProof } from '../../scripts/lib/lightning/lightning-proofs.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { makeKnown, type OpenFacilitator, openFacilitator, payeeKey } from '../support/lightning/facilitator.ts';
 import { formsOf } from '../support/lightning/settle-calls.ts';
 import { captureLog, listen } from './harness.ts';

@@ -16,7 +16,7 @@ import { NotFound } from '../../src/errors.ts';
 import { createFacilitator } from '../../src/facilitator/facilitator.ts';
 import { createMetrics } from '../../src/http/metrics.ts';
 import type { Clock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { createUsdcCheckout, http402 } from '../../src/payment/checkout.ts';
 import { createGate } from '../../src/payment/gate.ts';
 import type { PricedSurface } from '../../src/routes/paid.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { createStop } from '../../src/http/lifecycle.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { captureLog, createTestApp, listen } from './harness.ts';
 
 /** An application with one request in flight on a keep-alive connection, and the function that stops it. */

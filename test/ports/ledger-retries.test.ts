@@ -5,7 +5,7 @@ import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { openLedger } from '../../src/wiring/ledger.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { listingRow } from '../support/ledger/market-rows.ts';

@@ -109,7 +109,7 @@ export async function loadService() {
       part<typeof import('../../src/config.ts')>('config.ts'),
       part<typeof import('../../src/catalogue/catalogue.ts')>('catalogue/catalogue.ts'),
       part<typeof import('../../src/catalogue/endpoint.ts')>('catalogue/endpoint.ts'),
-      part<typeof import('../../src/lib/log.ts')>('lib/log.ts'),
+      part<typeof import('../../src/lib/common.ts')>('lib/common.ts'),
     ]);
   type Catalogue = NonNullable<Parameters<typeof createDeps>[2]>;
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigError, loadConfig } from '../../src/config.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { createLogger } from '../../src/lib/log.ts';
+import { createLogger } from '../../src/lib/common.ts';
 import { openSqliteStores } from '../../src/store/open.ts';
 import { openLedger } from '../../src/wiring/ledger.ts';
 import { channelState, channelTerms } from '../support/ledger/channel-rows.ts';

@@ -1,6 +1,6 @@
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { openSqliteStores } from '../../../src/store/open.ts';
 import { openPostgresStores } from '../../../src/store/open-postgres.ts';
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { type Config, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { holdLedger } from '../../../src/store/ledger-lock.ts';
 import { type OpenLedger, openLedger } from '../../../src/wiring/ledger.ts';
 import { createPayments } from '../../../src/wiring/payments.ts';

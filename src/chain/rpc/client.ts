@@ -1,8 +1,8 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/common.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
-import type { Log } from '../../lib/log.ts';
 import { type Ask, chainBusy, createAsk, createRankQueue, RECHECK_MS } from './failover.ts';
 import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
 import { type Agreed, createAgreedHead, createTrust, type ProviderNotes, type Trust } from './trust.ts';

@@ -1,4 +1,4 @@
-import type { Log } from '../../lib/log.ts';
+import type { Log } from '../../lib/common.ts';
 
 // New heads over a websocket. A head is only a hint, so a dead or lying socket costs nothing but time.
 

@@ -1,6 +1,6 @@
 import { Pool } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log.ts';
+import type { Log } from '../../lib/common.ts';
 import { orAborted } from '../../lib/tasks.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall, readAnswers } from './wire.ts';
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log.ts';
+import type { Log } from '../../lib/common.ts';
 import { createLoop, createSingleFlight } from '../../lib/tasks.ts';
 import type { Ask } from './failover.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
+import type { Log } from '../../lib/common.ts';
 import { shareOf } from '../../lib/coverage.ts';
-import type { Log } from '../../lib/log.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { openCopiedChain } from './database.ts';
 import {

@@ -1,7 +1,7 @@
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Log } from '../../lib/log.ts';
 import { addressOf } from '../../lib/secp256k1.ts';
 import { shareRun } from '../../lib/tasks.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';

@@ -1,8 +1,8 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Log } from '../../lib/log.ts';
 import type { Channel, ChannelOperation, ChannelStore } from '../../store/ports/channels.ts';
 import { createLookupSchedule } from '../settle-rows.ts';
 import type {

@@ -1,8 +1,8 @@
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { data, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import type { Log } from '../../lib/log.ts';
 import { allTried, createRounds } from '../../lib/tasks.ts';
 import type { ChannelConfig } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';

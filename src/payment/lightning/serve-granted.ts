@@ -1,7 +1,7 @@
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
+import type { Log } from '../../lib/common.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
-import type { Log } from '../../lib/log.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/lightning.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
 import type { LightningCall } from './offers.ts';

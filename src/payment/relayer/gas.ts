@@ -4,7 +4,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { Config } from '../../config.ts';
 import { type Clock, DAY_MS, isoDate } from '../../lib/clock.ts';
-import type { Log } from '../../lib/log.ts';
+import type { Log } from '../../lib/common.ts';
 import { shareRun } from '../../lib/tasks.ts';
 import { formatNative } from '../../lib/units.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';

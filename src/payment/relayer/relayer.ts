@@ -1,7 +1,7 @@
 import { createHeads } from '../../chain/rpc/heads.ts';
 import type { Config } from '../../config.ts';
+import type { Log } from '../../lib/common.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import type { Log } from '../../lib/log.ts';
 import { allTried } from '../../lib/tasks.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import type { Intent, Operation, OperationOutcome, Outcome, Relayer, Settler } from '../settler.ts';

@@ -1,7 +1,7 @@
 import type { Config } from '../../config.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
+import type { Log } from '../../lib/common.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import type { Log } from '../../lib/log.ts';
 import { orAborted } from '../../lib/tasks.ts';
 import { createLimiter } from '../../upstream/client/limiter.ts';
 import {

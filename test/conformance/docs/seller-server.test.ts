@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedLightning, startEmbeddedLightning } from '../../../dev/lightning/lightning.ts';
 import { buildFacilitatorApp, facilitatorConfig } from '../../../scripts/lib/lightning/facilitator-app.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { decodeInvoice } from '../../../src/payment/lightning/bolt11.ts';
 import { listen } from '../../http/harness.ts';
 import { type OpenFacilitator, openFacilitator } from '../../support/lightning/facilitator.ts';

@@ -1,6 +1,6 @@
 import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { RpcError } from '../../../src/chain/rpc/wire.ts';
-import type { Log } from '../../../src/lib/log.ts';
+import type { Log } from '../../../src/lib/common.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-health.ts';
 import { createClaims } from '../../../src/payment/channels/claims.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import type { Config } from '../../../src/config.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { captureLog } from '../../http/harness.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 

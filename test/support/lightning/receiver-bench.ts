@@ -1,6 +1,6 @@
 import type { Config } from '../../../src/config.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { type Binding, bindHttp } from '../../../src/payment/lightning/binding.ts';
 import type { Receiver } from '../../../src/payment/lightning/nodes/receiver.ts';
 import { createReceiver } from '../../../src/payment/lightning/open.ts';

@@ -2,7 +2,7 @@ import { buildApp } from '../../../src/app.ts';
 import { loadConfig } from '../../../src/config.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { RAILS, type RailList } from '../../../src/wiring/rails.ts';
 import { createDeps } from '../../../src/wiring/service.ts';
 import { sourcedEndpoints } from './source.ts';

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { lightningProof } from '../../../scripts/lib/lightning/lightning-proofs.ts';
 import { createFacilitator } from '../../../src/facilitator/facilitator.ts';
 import { MESSAGES, refusal, type SettleAnswer, usedUp } from '../../../src/facilitator/settle.ts';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import type { ReachedCap } from '../../../src/store/ports/lightning.ts';
 import { captureLog } from '../../http/harness.ts';
 import {

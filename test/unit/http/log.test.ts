@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLogger } from '../../../src/lib/log.ts';
+import { createLogger } from '../../../src/lib/common.ts';
 import { captureLog } from '../../http/harness.ts';
 
 const SECRET = 'do-not-print-me';
