@@ -1,10 +1,19 @@
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
+import type { Clock } from './clock.ts';
+
+// What every part is given first: the clock and the log.
 
 /** What a part says to the operator. Each asks for the levels that it uses. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
+}
+
+/** The first argument of each `createX` and `openX`. Tests pass the clock and the log of their world. */
+export interface Common {
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** Fields that no log line may hold, in lower case: proofs of payment, credentials, RPC URLs (paths hold keys). */

@@ -1,7 +1,7 @@
 import { headerCall, readHeader, readNewestHeader } from '../chain/block.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common } from '../lib/common.ts';
 import { createLoop } from '../lib/tasks.ts';
 
 /** Answers take time, and a chain's blocks have whole seconds. */
@@ -10,14 +10,6 @@ const EVERY_MS = 60_000;
 /** Blocks from which the chain's pace is measured. */
 const PACE_BLOCKS = 20;
 const LATE_BLOCKS = 2;
-
-interface Parts {
-  readonly chain: ChainClient;
-  /** Null for a ledger in a file. */
-  readonly ledgerNowMs: (() => Promise<number>) | null;
-  readonly clock: Clock;
-  readonly log: Pick<Log, 'info' | 'warn'>;
-}
 
 export interface ClockWatch {
   status(): { readonly ok: boolean; readonly detail?: string };
@@ -30,8 +22,13 @@ export interface ClockWatch {
  * compared with the shared database's time and the newest block's. A block from the future shows that the clock is
  * behind. An old one shows that it is ahead, unless the chain stands still: the head is read again, and if it has
  * moved, what is left of the age after two blocks' time is our error. What cannot be asked leaves the last finding.
+ * `ledgerNowMs` is null for a ledger in a file.
  */
-export function createClockWatch({ chain, ledgerNowMs, clock, log }: Parts): ClockWatch {
+export function createClockWatch(
+  { clock, log }: Common,
+  chain: ChainClient,
+  ledgerNowMs: (() => Promise<number>) | null,
+): ClockWatch {
   /** By what the clock was compared with: positive where it is ahead. */
   const found = new Map<string, number>();
   let detail: string | null = null;

@@ -44,6 +44,7 @@ export async function createDeps(
   clock: Clock = systemClock,
   railList: RailList = RAILS,
 ) {
+  const common = { clock, log };
   const { catalogue, off } = openCatalogue(config, declared, railList);
   const ground = await openGround(config, log, clock);
   const { chain, collecting, metrics, ledger, outgoing, sources } = ground;
@@ -57,7 +58,7 @@ export async function createDeps(
   const onRun = countSelfTests(metrics);
   const { selfTests: store } = stores;
   const selfTest = await createSelfTest({ ...ground, catalogue, store, mayRun: ledger.leads, onRun });
-  const clockWatch = createClockWatch({ chain: freeSources.chain, ledgerNowMs: instance?.nowMs ?? null, clock, log });
+  const clockWatch = createClockWatch(common, freeSources.chain, instance?.nowMs ?? null);
   const others = { lightning: shop.lightning.status };
   const readiness = createReadiness({ payments, others, ...sources, ledger, clock, clockWatch });
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });

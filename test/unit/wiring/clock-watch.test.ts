@@ -37,12 +37,9 @@ function open(world: World = {}) {
   const lines: [string, string][] = [];
   const note = (level: string) => (_detail: object, message: string) => void lines.push([level, message]);
   const { databaseAheadMs } = now;
-  const watch = createClockWatch({
-    chain,
-    ledgerNowMs: databaseAheadMs === null ? null : async () => trueMs() + databaseAheadMs,
-    clock,
-    log: { info: note('info'), warn: note('warn') },
-  });
+  const log = { info: note('info'), warn: note('warn'), error: note('error') };
+  const ledgerNowMs = databaseAheadMs === null ? null : async () => trueMs() + databaseAheadMs;
+  const watch = createClockWatch({ clock, log }, chain, ledgerNowMs);
   /** Lets a comparison end, and the next one begin. */
   const pass = async (minutes = 1) => {
     for (let step = 0; step < minutes * 60; step += 1) {
