@@ -1,10 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { encodePaymentRequiredHeader, encodePaymentResponseHeader } from '@x402/core/http';
 import type { PaymentRequired } from '@x402/core/types';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type LoopbackServer, startJsonServer } from '../../../dev/lightning/lnd-rest.ts';
 import { invoiceOf } from '../../../scripts/lib/lightning/encode-invoice.ts';
-import { KEY, newFolder } from '../../support/cli/open-buyer.ts';
+import { buyerIn, KEY, newFolder } from '../../support/cli/open-buyer.ts';
 import { walletHere } from '../../support/cli/wallet-here.ts';
 import { payHere } from '../../support/service/pay-here.ts';
 import { type StandIn, startSellerStandIn } from '../../support/service/seller-stand-in.ts';
@@ -143,17 +144,20 @@ describe('is contained', () => {
     expect(nonces().size).toBe(1);
   });
 
+  const nowSeconds = (): number => Math.floor(Date.now() / 1000);
+
   test('7: an answer without a settlement: it is spent until the chain shows that it was not taken', async () => {
     await walletHere(['budget', '--day', '0.002'], folder);
     seller.answer = () => ({ status: 200, headers: {}, body: '{"answer":42}' });
-    offer({ maxTimeoutSeconds: 1 });
+    const validSeconds = 600;
+    offer({ maxTimeoutSeconds: validSeconds });
     const bought = await pay();
     expect(bought).toMatchObject({ code: 0, stdout: '{"answer":42}' });
     expect(bought.stderr).toContain('the answer came without a receipt; the authorization can be charged until');
     expect((await pay()).stderr).toContain('above what is left of the budget of a day: 0 USDC of 0.002 USDC');
     const rpc = await startStandIn(async ({ body }) => {
       const { id, method } = body as { id: number; method: string };
-      const block = { number: '0x1', timestamp: `0x${(Math.floor(Date.now() / 1000) + 60).toString(16)}` };
+      const block = { number: '0x1', timestamp: `0x${(nowSeconds() + 2 * validSeconds).toString(16)}` };
       const results: Record<string, unknown> = {
         eth_chainId: '0x13b2',
         eth_getBlockByNumber: block,
@@ -162,9 +166,9 @@ describe('is contained', () => {
       return { json: { jsonrpc: '2.0', id, result: results[method] } };
     });
     try {
-      await expect
-        .poll(async () => (await walletHere(['sweep'], folder, { RPC_URL: rpc.url })).stdout)
-        .toBe('given back: 1\n');
+      expect((await walletHere(['sweep'], folder, { RPC_URL: rpc.url })).stdout).toBe('given back: 0\n');
+      const afterItsEnd = { now: () => nowSeconds() + 2 * validSeconds };
+      expect(await buyerIn(join(folder, '.percall'), { rpcUrl: rpc.url }, afterItsEnd).sweep()).toBe(1);
       expect(await spent()).toContain('0 USDC of it is spent');
     } finally {
       await rpc.stop();
