@@ -21,7 +21,6 @@ import type { Sources } from '../endpoints/sources.ts';
 import { token } from '../endpoints/token.ts';
 import { webCheck, webExtract } from '../endpoints/web.ts';
 import { wikiArticle, wikiSearch, wikiSummary } from '../endpoints/wiki.ts';
-import type { Opening } from '../upstream/client/client.ts';
 import { createDns } from '../upstream/domains/dns.ts';
 import { createRdap } from '../upstream/domains/rdap.ts';
 import { createPackageSources } from '../upstream/packages.ts';
@@ -29,25 +28,21 @@ import { createFixings } from '../upstream/rates/ecb.ts';
 import { createWiki } from '../upstream/wikipedia.ts';
 import type { Endpoint } from './endpoint.ts';
 
-// The time-outs of those that one answer asks add up to less than `HANDLER_TIMEOUT_MS`.
-/** The sources of other hosts, by the member that `run` takes; each is made once, at the start. */
-const OTHERS = {
+/**
+ * The sources of other hosts, by the member that `run` takes. `wiring/sources.ts` makes each once, at the start. The
+ * time-outs of those that one answer asks add up to less than `HANDLER_TIMEOUT_MS`.
+ */
+export const OTHERS = {
   packages: createPackageSources,
   dns: createDns,
   rdap: createRdap,
   currency: createFixings,
   wiki: createWiki,
 };
-type Others = { readonly [N in keyof typeof OTHERS]: ReturnType<(typeof OTHERS)[N]> };
+export type Others = { readonly [N in keyof typeof OTHERS]: ReturnType<(typeof OTHERS)[N]> };
 
 /** Everything that `run` may read from. */
 export type AllSources = Sources & Others;
-
-export function openOthers(opening: Opening): Others {
-  return Object.fromEntries(
-    Object.entries(OTHERS).map(([name, create]) => [name, create(opening)]),
-  ) as unknown as Others;
-}
 
 /** Every endpoint, in the order of the price list. What is not in this list is neither served nor described. */
 export const catalogue: readonly Endpoint<AllSources>[] = Object.freeze([

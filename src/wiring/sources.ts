@@ -1,10 +1,10 @@
-import { type AllSources, openOthers } from '../catalogue/catalogue.ts';
+import { type AllSources, OTHERS, type Others } from '../catalogue/catalogue.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
 import { SERVICE_VERSION } from '../lib/service.ts';
 import type { SelfTestReads } from '../store/ports/stores.ts';
-import { createUpstreams, type UpstreamLog } from '../upstream/client/client.ts';
+import { createUpstreams, type Opening, type UpstreamLog } from '../upstream/client/client.ts';
 import { createResolve, hostOf } from '../upstream/guard/guard.ts';
 import { createPageReader } from '../upstream/web/page-reader.ts';
 import { createWeb } from '../upstream/web/web.ts';
@@ -46,6 +46,11 @@ export function openSources({ config, chain, clock, collecting, selfTests, outgo
     web: outgoing.web,
     ...openOthers({ upstreams: outgoing.upstreams, config, clock }),
   };
+}
+
+function openOthers(opening: Opening): Others {
+  const opened = Object.entries(OTHERS).map(([name, create]) => [name, create(opening)]);
+  return Object.fromEntries(opened) as unknown as Others;
 }
 
 interface OutgoingOptions {
