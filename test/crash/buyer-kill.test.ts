@@ -20,7 +20,7 @@ import { programFile } from '../support/service/programs.ts';
 
 // The program itself, two at a time over one wallet, killed with kill -9 at any moment. The seller keeps the books.
 
-const ROUNDS = process.env.SLOW ? 150 : 8;
+const ROUNDS = process.env.SLOW ? 150 : 5;
 const CALLS = 3;
 
 const random = seededRandom('buyer-kill');

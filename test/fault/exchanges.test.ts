@@ -26,7 +26,7 @@ async function inWorld(fault: Fault, task: (rates: Rates) => Promise<void>): Pro
 const unavailable = { status: 503, code: 'btc_rate_unavailable', charged: false };
 
 describe.each(FAULTS)('%s', (fault) => {
-  test.each(KEYS)('at %s alone: the rate comes from the other two', async (failing) => {
+  test.concurrent.each(KEYS)('at %s alone: the rate comes from the other two', async (failing) => {
     await inWorld(fault, async ({ servers, source }) => {
       await servers[failing].setFault(fault);
       const left = KEYS.filter((key) => key !== failing).map((key) => PRICES[key]);
@@ -36,7 +36,7 @@ describe.each(FAULTS)('%s', (fault) => {
     });
   });
 
-  test.each(KEYS)(
+  test.concurrent.each(KEYS)(
     'everywhere but at %s: there is no rate, nothing is charged, the error shows no URL, and the rate is back afterwards',
     async (well) => {
       await inWorld(fault, async ({ servers, source, time }) => {
@@ -53,7 +53,7 @@ describe.each(FAULTS)('%s', (fault) => {
     },
   );
 
-  test('everywhere, after there was a rate: the rate is not used after it has expired', async () => {
+  test.concurrent('everywhere, after there was a rate: the rate is not used after it has expired', async () => {
     await inWorld(fault, async ({ servers, source, time }) => {
       expect((await source.current()).rate).toBe('85100');
       for (const key of KEYS) await servers[key].setFault(fault);

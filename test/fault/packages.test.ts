@@ -5,21 +5,30 @@ import { packagesVulns } from '../../src/endpoints/packages/vulns.ts';
 import { AppError } from '../../src/errors.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { SLACK_MS } from '../support/slack.ts';
-import { fixture, packagesAt, usePackages } from '../support/upstream/packages.ts';
+import { fixture, type Packages, packagesAt, startPackages } from '../support/upstream/packages.ts';
 import { PATIENT_MS, timeoutFor } from '../support/upstream/patience.ts';
 import { FAULTS, type Fault, portFor, startReplay } from '../support/upstream/replay.ts';
 
 /** In milliseconds, for a source that is silent. The other sources of the same question get it too. */
 const TIMEOUT_MS = 1200;
 const runningMs = countRunningTime();
-const { server, serve, ask, open } = usePackages({ timeoutMs: PATIENT_MS });
+
+/** A test's own clients and servers, so that tests of one file may wait side by side. */
+async function inWorld<T>(task: (world: Packages) => Promise<T>): Promise<T> {
+  const world = await startPackages({ timeoutMs: PATIENT_MS });
+  try {
+    return await task(world);
+  } finally {
+    await world.stop();
+  }
+}
 
 const ROUTES = [
   { endpoint: packagesNpm, upstream: 'npm', name: '@example/modern', missing: 404 },
   { endpoint: packagesPypi, upstream: 'pypi', name: 'flask-thing', missing: 404 },
 ];
 
-function serveAll(): void {
+function serveAll({ serve }: Packages): void {
   serve('GET /@example%2fmodern', fixture('npm/modern.json'));
   serve('GET /downloads/point/last-week/@example/modern', fixture('npm/downloads-modern.json'));
   serve('GET /pypi/flask-thing/json', fixture('pypi/flask-thing.json'));
@@ -29,17 +38,21 @@ function serveAll(): void {
 }
 
 describe.each(ROUTES)('$endpoint.path', ({ endpoint, upstream, name, missing }) => {
-  test.each(FAULTS)('%s gives the documented status, in time, and names the source', async (fault) => {
-    serveAll();
-    const place = await startReplay(server().answers, { port: await portFor(fault) });
-    await place.setFault(fault);
-    const from = runningMs();
-    const failure = await ask(endpoint, { name }, open(packagesAt(place.url), timeoutFor(fault, TIMEOUT_MS))).then(
-      () => null,
-      (error: unknown) => error,
-    );
-    await place.stop();
-    expect(runningMs() - from).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+  test.concurrent.each(FAULTS)('%s gives the documented status, in time, and names the source', async (fault) => {
+    const failure = await inWorld(async (world) => {
+      serveAll(world);
+      const place = await startReplay(world.server.answers, { port: await portFor(fault) });
+      await place.setFault(fault);
+      const from = runningMs();
+      const sources = world.open(packagesAt(place.url), timeoutFor(fault, TIMEOUT_MS));
+      const outcome = await world.ask(endpoint, { name }, sources).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      await place.stop();
+      expect(runningMs() - from).toBeLessThan(TIMEOUT_MS + SLACK_MS);
+      return outcome;
+    });
     expect(failure).toBeInstanceOf(AppError);
     const { status, charged, message } = failure as AppError;
     expect([status, charged]).toEqual([fault === '404' ? missing : 502, false]);
@@ -48,18 +61,22 @@ describe.each(ROUTES)('$endpoint.path', ({ endpoint, upstream, name, missing }) 
   });
 
   test('the same server without a fault answers', async () => {
-    serveAll();
-    await expect(ask(endpoint, { name })).resolves.toHaveProperty('source');
+    await inWorld(async (world) => {
+      serveAll(world);
+      await expect(world.ask(endpoint, { name })).resolves.toHaveProperty('source');
+    });
   });
 });
 
 describe('/packages/vulns', () => {
   const NAME = '@example/modern';
   /** The three sources at places of their own, so that each can fail alone. */
-  async function ask3(failing: Partial<Record<'npm' | 'depsDev' | 'osv', Fault>>) {
-    serveAll();
+  const ask3 = (failing: Partial<Record<'npm' | 'depsDev' | 'osv', Fault>>) =>
+    inWorld((world) => askIn(world, failing));
+  async function askIn(world: Packages, failing: Partial<Record<'npm' | 'depsDev' | 'osv', Fault>>) {
+    serveAll(world);
     const start = async (fault: Fault | null = null) => {
-      const place = await startReplay(server().answers, { port: await portFor(fault) });
+      const place = await startReplay(world.server.answers, { port: await portFor(fault) });
       await place.setFault(fault);
       return place;
     };
@@ -70,10 +87,10 @@ describe('/packages/vulns', () => {
     };
     const [fault = null] = Object.values(failing);
     const urls = { npmUrl: places.npm.url, depsDevUrl: places.depsDev.url, osvUrl: places.osv.url };
-    const packages = open(urls, timeoutFor(fault, TIMEOUT_MS));
+    const packages = world.open(urls, timeoutFor(fault, TIMEOUT_MS));
     const from = runningMs();
     try {
-      return await ask(packagesVulns, { name: NAME }, packages).catch((error: unknown) => error);
+      return await world.ask(packagesVulns, { name: NAME }, packages).catch((error: unknown) => error);
     } finally {
       // One source after the other: the registry, deps.dev in its place, OSV.
       expect(runningMs() - from).toBeLessThan(3 * TIMEOUT_MS + SLACK_MS);
@@ -81,7 +98,7 @@ describe('/packages/vulns', () => {
     }
   }
 
-  test.each(FAULTS)('OSV fails by %s: 502, uncharged, and OSV is named', async (fault) => {
+  test.concurrent.each(FAULTS)('OSV fails by %s: 502, uncharged, and OSV is named', async (fault) => {
     const failure = await ask3({ osv: fault });
     expect(failure).toBeInstanceOf(AppError);
     // OSV answers 200 for an unknown package, so a 404 is a fault.
@@ -90,14 +107,14 @@ describe('/packages/vulns', () => {
     expect((failure as AppError).message).not.toMatch(/127\.0\.0\.1|https?:/);
   });
 
-  test.each(FAULTS)(
+  test.concurrent.each(FAULTS)(
     'the registry fails by %s: deps.dev is asked, unless the registry says that there is none',
     async (fault) => {
       expect(await ask3({ npm: fault })).toMatchObject({ known: true, listed: fault !== '404' });
     },
   );
 
-  test.each(FAULTS)(
+  test.concurrent.each(FAULTS)(
     'the registry and deps.dev fail by %s: 502 that names both, or what an advisory knows',
     async (fault) => {
       const outcome = await ask3({ npm: fault, depsDev: fault });
@@ -115,20 +132,22 @@ describe('a source of optional parts fails alone, and the package is answered', 
 
   /** Answers for an endpoint, with one of the sources at a place of its own, where it fails. */
   async function askWith(
+    world: Packages,
     endpoint: typeof packagesNpm | typeof packagesPypi,
     name: string,
     failing: 'npmDownloadsUrl' | 'depsDevUrl' | 'osvUrl' | 'pypiUrl',
     [fault, prefix]: readonly [Fault | null, string],
   ) {
-    serveAll();
+    const { serve } = world;
+    serveAll(world);
     serve('GET /v3alpha/systems/npm/packages/%40example%2Fmodern/versions/2.1.0:dependents', DEPENDENTS);
     serve('GET /v3alpha/systems/pypi/packages/flask-thing/versions/2.0.1:dependents', DEPENDENTS);
     serve('GET /integrity/flask-thing/2.0.1/flask_thing-2.0.1.tar.gz/provenance', PROVENANCE);
-    const place = await startReplay(server().answers, { port: await portFor(fault) });
+    const place = await startReplay(world.server.answers, { port: await portFor(fault) });
     await place.setFault(fault, prefix);
     const from = runningMs();
     try {
-      return await ask(endpoint, { name }, open({ [failing]: place.url }, timeoutFor(fault, TIMEOUT_MS)));
+      return await world.ask(endpoint, { name }, world.open({ [failing]: place.url }, timeoutFor(fault, TIMEOUT_MS)));
     } finally {
       expect(runningMs() - from).toBeLessThan(2 * TIMEOUT_MS + SLACK_MS);
       await place.stop();
@@ -154,8 +173,8 @@ describe('a source of optional parts fails alone, and the package is answered', 
     const prefix = source === 'pypiUrl' ? '/integrity' : '/';
     const fieldsOf = ({ missing }: Record<string, unknown>) => (missing as { field: string }[]).map((one) => one.field);
 
-    test.each(FAULTS.filter((fault) => fault !== 'refused' || prefix === '/'))('%s', async (fault) => {
-      const reply = await askWith(endpoint, name, source, [fault, prefix]);
+    test.concurrent.each(FAULTS.filter((fault) => fault !== 'refused' || prefix === '/'))('%s', async (fault) => {
+      const reply = await inWorld((world) => askWith(world, endpoint, name, source, [fault, prefix]));
       expect(reply).toHaveProperty(member, null);
       // All but OSV answer 404 for what they do not have.
       if (fault === '404' && source !== 'osvUrl') expect(fieldsOf(reply)).not.toContain(field);
@@ -164,7 +183,7 @@ describe('a source of optional parts fails alone, and the package is answered', 
     });
 
     test('the same source without a fault gives the part', async () => {
-      const reply = await askWith(endpoint, name, source, [null, prefix]);
+      const reply = await inWorld((world) => askWith(world, endpoint, name, source, [null, prefix]));
       expect(fieldsOf(reply)).not.toContain(field);
       // The fixture's advisory has no severity in OSV's answer.
       if (member !== 'advisories.0.severity.label') expect(reply).not.toHaveProperty(member, null);

@@ -5,10 +5,10 @@ import type { Endpoint } from '../../../src/catalogue/endpoint.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import type { Config } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { createUpstreams, type Upstreams } from '../../../src/upstream/client/client.ts';
+import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { createPackageSources, type PackageSources } from '../../../src/upstream/packages.ts';
 import { PATIENT_MS } from './patience.ts';
-import { type Replay, startReplay } from './replay.ts';
+import { startReplay } from './replay.ts';
 
 /** All seven upstreams at one place. */
 export function packagesAt(url: string): Config['packages'] {
@@ -34,29 +34,20 @@ export function fixture(path: string): string {
   return readFileSync(new URL(`../../fixtures/packages/${path}`, import.meta.url), 'utf8');
 }
 
-/** The real clients over one replaying server, each with the time-out `timeoutMs`. Each test gets new ones, so that no answer comes from a cache. */
-export function usePackages({ timeoutMs = PATIENT_MS } = {}) {
-  let server: Replay;
-  let upstreams: Upstreams;
-  let sources: PackageSources;
+/** The real clients over one replaying server, each with the time-out `timeoutMs`. */
+export async function startPackages({ timeoutMs = PATIENT_MS } = {}) {
+  const server = await startReplay();
+  const upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall-test' });
   const open = (config: Partial<Config['packages']> = {}, ms = timeoutMs) =>
     createPackageSources({
       upstreams: { open: (options) => upstreams.open({ ...options, timeoutMs: ms }) },
       config: { packages: { ...packagesAt(server.url), ...config } },
       clock: systemClock,
     });
-  beforeEach(async () => {
-    server = await startReplay();
-    upstreams = createUpstreams({ clock: systemClock, userAgent: 'percall-test' });
-    sources = open();
-  });
-  afterEach(async () => {
-    await upstreams.close();
-    await server.stop();
-  });
+  const sources = open();
   return {
-    server: () => server,
-    sources: () => sources,
+    server,
+    sources,
     /** More clients, with some upstreams at other addresses, or with another time-out in milliseconds. */
     open,
     /** By `GET /path` or `POST /path`. */
@@ -65,11 +56,34 @@ export function usePackages({ timeoutMs = PATIENT_MS } = {}) {
       server.answers[line] = { status, body: bytes };
     },
     /** Runs an endpoint as the routes do; the reply is checked against its schema. */
-    ask: async <S>(endpoint: Endpoint<S>, query: Record<string, string>, packages = sources) => {
+    ask: async <S>(endpoint: Endpoint<S>, query: Record<string, string>, packages: PackageSources = sources) => {
       const params = parseParams(endpoint, query);
       const reply = await endpoint.run(params, { packages } as S, AbortSignal.timeout(PATIENT_MS));
       return endpoint.result.parse(reply) as Record<string, unknown>;
     },
+    stop: async () => {
+      await upstreams.close();
+      await server.stop();
+    },
+  };
+}
+
+export type Packages = Awaited<ReturnType<typeof startPackages>>;
+
+/** For the tests of a file. Each gets new clients, so that no answer comes from a cache. */
+export function usePackages(options: { timeoutMs?: number } = {}) {
+  let world: Packages;
+  beforeEach(async () => {
+    world = await startPackages(options);
+  });
+  afterEach(() => world.stop());
+  const ask: Packages['ask'] = (endpoint, query, packages) => world.ask(endpoint, query, packages);
+  return {
+    server: () => world.server,
+    sources: () => world.sources,
+    open: (...given: Parameters<Packages['open']>) => world.open(...given),
+    serve: (...given: Parameters<Packages['serve']>) => world.serve(...given),
+    ask,
   };
 }
 
