@@ -27,7 +27,7 @@ export function createOwnRate(btcUsd: string | null, env: Env): OwnRate {
   if (btcUsd !== null) return async () => parseUsd(btcUsd);
   const urlOf = (key: keyof typeof EXCHANGES): string => env[EXCHANGES[key][0]] || EXCHANGES[key][1];
   const urls = { coinbase: urlOf('coinbase'), kraken: urlOf('kraken'), bitstamp: urlOf('bitstamp') };
-  const source = createRateSource({ upstreams: { open: openSource }, urls, clock: systemClock } as never);
+  const source = createRateSource(systemClock, { open: openSource } as never, urls);
   return async () => {
     const current = await source.current().catch(() => null);
     return current && parseUsd(current.rate);

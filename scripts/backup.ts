@@ -59,7 +59,7 @@ async function backUp(name: 'ledger' | 'chain', dataDir: string, directory: stri
     if (tenth !== lastTenth) say(`${name}.db: ${tenth * 10} % of ${total} pages`);
     lastTenth = tenth;
   };
-  const rows = await backUpDatabase({ source, target, onProgress });
+  const rows = await backUpDatabase(source, target, onProgress);
   const total = Object.values(rows).reduce((sum, count) => sum + count, 0);
   say(`${name}.db: copied and checked, ${total} rows in ${Object.keys(rows).length} tables`);
   console.log(target);

@@ -24,17 +24,11 @@ import type { Beside, Quote, TradeReads } from './store/trades.ts';
 
 // Trades of the watched tokens against USDC. Their pools are known or learned; dust and outliers do not make prices.
 
-interface TradeScannerParts {
-  readonly watch: WatchList;
-  readonly reads: TradeReads;
-  readonly log?: Pick<Log, 'warn'>;
-}
-
 /** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
 const VERSION = 2;
 
 /** The same logs give the same rows, but for `excluded`, which depends on the neighbours stored when a span is read. */
-export function createTradeScanner({ watch, reads, log }: TradeScannerParts): LogScanner {
+export function createTradeScanner(watch: WatchList, reads: TradeReads, log?: Pick<Log, 'warn'>): LogScanner {
   const book = createPoolBook(watch, reads, (message) => log?.warn({}, message));
   return {
     key: keyOf(watch),

@@ -70,7 +70,7 @@ export function createMarket(options: MarketOptions): Market {
   const { store, limits, clock, log } = options;
   const copy = createMarketCopy(store, (place, error) => log.error({ place, err: error }, 'a listing cannot be read'));
   const limitClient = createSubmitLimit(limits.submitsPerHour, clock);
-  const limiter = createLimiter({ running: MAX_RUNNING, waiting: MAX_WAITING, waitMs: WAIT_MS });
+  const limiter = createLimiter(MAX_RUNNING, MAX_WAITING, WAIT_MS);
   const submitNow = createSubmission(options);
 
   async function step(): Promise<number> {

@@ -36,7 +36,7 @@ export interface Facilitator {
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { store, clock, config, windows, publicOrigin, ownPayTo, log } = options;
   const { dailyCap, maxTimeoutSeconds } = config;
-  const counts = createCounts({ store, clock, dailyCap, ownPayTo });
+  const counts = createCounts(clock, store, dailyCap, ownPayTo);
   const limits = createLimits({ store, clock, counts, limits: config, windows });
   const { admit, settle } = createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log });
   return {

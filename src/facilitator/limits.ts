@@ -109,13 +109,6 @@ export interface Counts {
   claimed(): void;
 }
 
-interface CountsOptions {
-  readonly store: Pick<LightningStore, 'facilitatorCounts'>;
-  readonly clock: Clock;
-  readonly dailyCap: number;
-  readonly ownPayTo: () => string | null;
-}
-
 interface Snapshot {
   readonly day: string;
   readonly readAtMs: number;
@@ -123,7 +116,12 @@ interface Snapshot {
 }
 
 /** Reads at most once a second for all: the descriptor is public, and every settle call needs the day's count. */
-export function createCounts({ store, clock, dailyCap, ownPayTo }: CountsOptions): Counts {
+export function createCounts(
+  clock: Clock,
+  store: Pick<LightningStore, 'facilitatorCounts'>,
+  dailyCap: number,
+  ownPayTo: () => string | null,
+): Counts {
   let snapshot: Snapshot | null = null;
   // Of this process since the read began. The snapshot may include some of them.
   let claimedSince = 0;

@@ -234,14 +234,12 @@ export function createRailWatch(probe: () => Promise<RailProbes>, clock: Clock, 
   };
 }
 
-interface MaintenanceOptions {
-  settling: Pick<Settling, 'start' | 'refresh' | 'reconcile' | 'stop'>;
-  isInUse(payment: Payment): boolean;
-  intervalMs: number;
-  log: Pick<Log, 'info' | 'warn'>;
-}
-
-export function createMaintenance({ settling, isInUse, intervalMs, log }: MaintenanceOptions) {
+export function createMaintenance(
+  log: Pick<Log, 'info' | 'warn'>,
+  settling: Pick<Settling, 'start' | 'refresh' | 'reconcile' | 'stop'>,
+  isInUse: (payment: Payment) => boolean,
+  intervalMs: number,
+) {
   let timer: NodeJS.Timeout | undefined;
   // Two separate rounds, so that a long reconciliation does not delay the check of the relayer's balance.
   const refreshing = createRounds(() => settling.refresh(), log);

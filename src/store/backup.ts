@@ -11,23 +11,18 @@ import type { Sqlite } from '../lib/sqlite-file.ts';
 /** Pages that are copied between two calls of `onProgress`: 1 MiB of SQLite's default pages. */
 const PAGES_PER_STEP = 256;
 
-interface BackupOptions {
-  readonly source: string;
-  /** Must not exist; its directory is made. */
-  readonly target: string;
-  readonly onProgress?: (copiedPages: number, totalPages: number) => void;
-}
-
 interface Contents {
   readonly version: number;
   readonly rows: Readonly<Record<string, number>>;
 }
 
+type Progress = (copiedPages: number, totalPages: number) => void;
+
 /**
  * Makes the copy, and returns the number of rows of each table in it. Throws and leaves no file when the target exists,
- * the source is damaged or the disk is full.
+ * the source is damaged or the disk is full. The target's directory is made.
  */
-export async function backUpDatabase({ source, target, onProgress }: BackupOptions): Promise<Contents['rows']> {
+export async function backUpDatabase(source: string, target: string, onProgress?: Progress): Promise<Contents['rows']> {
   const db = new Database(source, { readonly: true, fileMustExist: true, timeout: 5000 });
   const draft = `${target}.part`;
   try {
@@ -50,7 +45,7 @@ export async function backUpDatabase({ source, target, onProgress }: BackupOptio
   }
 }
 
-async function copy(db: Sqlite, draft: string, onProgress: BackupOptions['onProgress']): Promise<Contents> {
+async function copy(db: Sqlite, draft: string, onProgress?: Progress): Promise<Contents> {
   // Without the transaction each commit of a writer would start the copy over, under load for ever.
   db.exec('BEGIN');
   const contents = readContents(db);

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Client, type Pool } from 'pg';
-import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common } from '../lib/common.ts';
 import type { OpenWindows } from '../lib/limits/count.ts';
 import { createBundle } from '../lib/tasks.ts';
 import {
@@ -28,13 +27,6 @@ const POOL_SIZE = 5;
 const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
 const DATABASE_NOW = fixed('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now');
 
-interface OpenInstancesOptions {
-  readonly url: string;
-  readonly connectTimeoutMs: number;
-  readonly clock: Clock;
-  readonly log: Pick<Log, 'warn'>;
-}
-
 export interface InstancesShare {
   readonly store: InstancesStore;
   readonly notifications: Notifications;
@@ -45,7 +37,7 @@ export interface InstancesShare {
 }
 
 /** Opens connections of its own, so that no burst of sales delays a heartbeat. */
-export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstancesOptions): InstancesShare {
+export function openInstances({ clock, log }: Common, url: string, connectTimeoutMs: number): InstancesShare {
   const limits = {
     url,
     size: POOL_SIZE,
@@ -56,7 +48,7 @@ export function openInstances({ url, connectTimeoutMs, clock, log }: OpenInstanc
   const heartbeats = openPools({ ...limits, applicationName: 'percall instances' });
   const counts = openPools({ ...limits, applicationName: 'percall limits' });
   const retry = createRetry(clock);
-  const notifications = openNotifications({ url, connectTimeoutMs, pool: heartbeats.reads, clock, log });
+  const notifications = openNotifications({ clock, log }, url, connectTimeoutMs, heartbeats.reads);
   // A secret that every instance knows and no row holds.
   const salt = createHash('sha256').update(url).digest('hex');
   return {
@@ -141,20 +133,11 @@ const RECONNECT_MS = 1000;
 /** How often a statement checks the connection, and how long its answer may take: a half-open one reports no error. */
 const [CHECK_MS, CHECK_ANSWER_MS] = [5000, 2000];
 
-interface NotificationsOptions {
-  readonly url: string;
-  readonly connectTimeoutMs: number;
-  /** It sends notifications. */
-  readonly pool: Pool;
-  readonly clock: Clock;
-  readonly log: Pick<Log, 'warn'>;
-}
-
 /**
  * Listens on a connection of its own, which is opened again when it breaks. Until then, and on a database without
  * LISTEN, notifications are lost, and the receivers find the rows by polling.
  */
-function openNotifications({ url, connectTimeoutMs, pool, clock, log }: NotificationsOptions): Notifications {
+function openNotifications({ clock, log }: Common, url: string, connectTimeoutMs: number, pool: Pool): Notifications {
   const listeners = { [ASK]: new Set<(id: string) => void>(), [ENDED]: new Set<(id: string) => void>() };
   const ended = new AbortController();
 

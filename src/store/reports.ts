@@ -154,18 +154,13 @@ const STATEMENT_TIMEOUT_MS = 600_000;
 const ROWS_AT_ONCE = 1000;
 const UNDEFINED_TABLE = '42P01';
 
-interface ReportsOptions {
-  readonly url: string;
-  readonly connectTimeoutMs: number;
-}
-
 /** The reports of a ledger on PostgreSQL. `living` is the number of running services on it. */
 export interface PostgresReports extends LedgerReports {
   living(): Promise<number>;
 }
 
 /** Opens a ledger on PostgreSQL for reports. Without a ledger every method rejects with a message that says so. */
-export function openPostgresReports({ url, connectTimeoutMs }: ReportsOptions): PostgresReports {
+export function openPostgresReports(url: string, connectTimeoutMs: number): PostgresReports {
   const limits = { connectTimeoutMs, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
   const { reads, close } = openPools({ url, size: 4, ...limits, applicationName: 'percall ledger' });
   const refuse = (error: unknown): never => {

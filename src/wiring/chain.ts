@@ -93,7 +93,7 @@ function openCollector({ config, chain, clock, log }: CollectingParts, db: Sqlit
     wsUrls,
     limits: { requestsPerSecond, pollIntervalMs, backfillHours, retentionDays },
     scanners: [
-      createTradeScanner({ watch, reads: createTradeReads(db), log }),
+      createTradeScanner(watch, createTradeReads(db), log),
       createTokenEventScanner(watch),
       createTokenAccountScanner(watch),
     ],

@@ -80,7 +80,7 @@ async function openStores(config: Config, clock: Clock, log: Logger, registry: R
   const { openPostgresStores } = await import('../store/open-postgres.ts');
   const { openInstances } = await import('../store/instances.ts');
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
-  const share = openInstances({ url, connectTimeoutMs, clock, log });
+  const share = openInstances({ clock, log }, url, connectTimeoutMs);
   await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);
   const membership = createMembership({ store: share.store, bootId, clock, log });
   new Gauge({

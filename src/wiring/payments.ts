@@ -78,12 +78,12 @@ export function createPayments(options: PaymentsOptions) {
     openBooks: books && ((ofRails) => openBooks({ ...options, books }, ofRails)),
   };
   const settling: Settling = openSettling(parts, { settledBy, onLeft });
-  const maintenance = createMaintenance({
-    settling: mismatch ? watched(settling, mismatch) : settling,
-    isInUse: ({ id, bootId: holder }) => holder !== bootId || kit.sales.serving.has(id),
-    intervalMs: config.reconcileIntervalMs,
+  const maintenance = createMaintenance(
     log,
-  });
+    mismatch ? watched(settling, mismatch) : settling,
+    ({ id, bootId: holder }) => holder !== bootId || kit.sales.serving.has(id),
+    config.reconcileIntervalMs,
+  );
   return {
     railFor: railAmong(timed ? rails.map((rail) => ({ ...rail, sell: timed(rail.info.name, rail.sell) })) : rails),
     ledger: kit.ledger,

@@ -149,7 +149,7 @@ function demoBuyerOf({ site, network: { chainId, usdc } }: Config, clock: Clock)
   if (privateKey === null) return null;
   return async (to: string, value: string) => {
     const { createTransferSigner } = await import('../payment/usdc/transfer-signer.ts');
-    return createTransferSigner({ privateKey, chainId, usdc, clock })(to, value);
+    return createTransferSigner(clock, privateKey, chainId, usdc)(to, value);
   };
 }
 

@@ -117,7 +117,7 @@ async function openGround(config: Config, log: Logger, clock: Clock) {
   const chain = openChain(config, metrics, log);
   const collecting = openCollecting({ config, chain, clock, log });
   const ledger = await openLedger(config, clock, log, metrics);
-  const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const outgoing = createOutgoing({ clock, log }, config.web, config.publicOrigin);
   const sources = openSources({ config, chain, clock, collecting, selfTests: ledger.stores.selfTests, outgoing });
   publishSources(metrics, outgoing.upstreams);
   return { config, log, clock, lock, metrics, chain, collecting, ledger, outgoing, sources };

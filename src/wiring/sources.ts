@@ -2,9 +2,10 @@ import { type AllSources, OTHERS, type Others } from '../catalogue/catalogue.ts'
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { Config } from '../config.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Common } from '../lib/common.ts';
 import { SERVICE_VERSION } from '../lib/service.ts';
 import type { SelfTestReads } from '../store/ports/stores.ts';
-import { createUpstreams, type Opening, type UpstreamLog } from '../upstream/client/client.ts';
+import { createUpstreams, type Opening } from '../upstream/client/client.ts';
 import { createResolve, hostOf } from '../upstream/guard/guard.ts';
 import { createPageReader } from '../upstream/web/page-reader.ts';
 import { createWeb } from '../upstream/web/web.ts';
@@ -53,14 +54,7 @@ function openOthers(opening: Opening): Others {
   return Object.fromEntries(opened) as unknown as Others;
 }
 
-interface OutgoingOptions {
-  readonly web: Config['web'];
-  readonly publicOrigin: string;
-  readonly clock: Clock;
-  readonly log: UpstreamLog;
-}
-
-export function createOutgoing({ web: settings, publicOrigin, clock, log }: OutgoingOptions) {
+export function createOutgoing({ clock, log }: Common, settings: Config['web'], publicOrigin: string) {
   const userAgent = `percall/${SERVICE_VERSION} (+${settings.contactUrl ?? publicOrigin})`;
   const { testHosts, timeoutMs, hostPerMinute, pageWorkers } = settings;
   const dial = { resolve: createResolve(), ownHosts: new Set([hostOf(new URL(publicOrigin))]), testHosts };

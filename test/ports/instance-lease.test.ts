@@ -8,11 +8,11 @@ import type { LedgerStores } from '../../src/store/ports/stores.ts';
 import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { quiet } from '../support/quiet.ts';
 import { until } from '../support/service/workers.ts';
 import { patient, unlessLate } from './unless-late.ts';
 
 const [LEASE_MS, LIVING_MS] = [60_000, 60_000];
-const quiet = { warn: () => {} };
 
 describePostgres('instances that share a ledger', () => {
   let url: string;
@@ -20,7 +20,7 @@ describePostgres('instances that share a ledger', () => {
   let store: InstancesStore;
   beforeEach(async () => {
     url = await freshDatabase();
-    share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
+    share = openInstances({ clock: systemClock, log: quiet }, url, 5000);
     store = patient(share.store);
   });
   afterEach(() => share.close());
@@ -107,7 +107,7 @@ describePostgres('instances that share a ledger', () => {
   });
 
   test('count a client’s calls together, each call once, and another client’s apart', async () => {
-    const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
+    const other = openInstances({ clock: systemClock, log: quiet }, url, 5000);
     try {
       // Each attempt counts in windows of its own.
       const { counts, two, others } = await unlessLate(async (attempt) => {
@@ -128,7 +128,7 @@ describePostgres('instances that share a ledger', () => {
   });
 
   test('get each other’s notifications, also after the connection was cut', async () => {
-    const other = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: quiet });
+    const other = openInstances({ clock: systemClock, log: quiet }, url, 5000);
     const heard = new Set<string>();
     other.notifications.onAsked((id) => heard.add(id));
     const sayUntilHeard = (id: string) =>

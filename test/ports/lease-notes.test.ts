@@ -6,6 +6,7 @@ import { operation } from '../support/ledger/channel-rows.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { hash32, reservation } from '../support/ledger/ledger-rows.ts';
 import { type Meddled, openMeddled, untilSomebodyWaits } from '../support/postgres/lock-waits.ts';
+import { quiet } from '../support/quiet.ts';
 import { patient } from './unless-late.ts';
 
 /** The duration of a lease that lasts, and of one that ends at once. */
@@ -24,7 +25,7 @@ describePostgres('a broadcast that is noted while the lease moves', () => {
   beforeEach(async () => {
     const { url, ...meddled } = await openMeddled();
     ({ stores, blocker, watcher, retries, close } = meddled);
-    share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: { warn: () => {} } });
+    share = openInstances({ clock: systemClock, log: quiet }, url, 5000);
     instances = patient(share.store);
     for (const id of ['paid', 'other']) {
       await stores.payments.reserve(reservation(id, id), 0, null);

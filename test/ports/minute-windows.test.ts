@@ -7,6 +7,7 @@ import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { startDatabaseProxy } from '../support/postgres/database-proxy.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
 import { openWindows, type WindowsOpener } from '../support/postgres/windows.ts';
+import { quiet } from '../support/quiet.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { unlessLate } from './unless-late.ts';
 
@@ -168,7 +169,7 @@ describePostgres('minute windows that instances share', () => {
         INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NEW;
       END $$;
       CREATE TRIGGER see BEFORE INSERT ON minute_windows FOR EACH ROW EXECUTE FUNCTION see();`);
-    const share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log: { warn: () => {} } });
+    const share = openInstances({ clock: systemClock, log: quiet }, url, 5000);
     await unlessLate(async () => share.windows('calls').count('a'));
     await share.close();
     // More than one only where a count was late.

@@ -109,7 +109,7 @@ describePostgres('the schema of PostgreSQL', () => {
          VALUES ('${state}', 'eip155:5042', ${bytes(20, 0x36)}, ${bytes(20, 9)}, ${bytes(32, at)}, '${state}', 'b', 1000,
                  ${bytes(20, 9)}, '0', '1', ${bytes(65, 1)}, ${bytes(32, 7)}, ${bytes(32, 7)}, 1, 2, ${at}, 900, 1000)`,
       );
-    const reports = openPostgresReports({ url, connectTimeoutMs: 5000 });
+    const reports = openPostgresReports(url, 5000);
     expect(await gathered(reports.income(0, 10))).toMatchObject([{ id: 'settled', amount: 1000n }]);
     expect((await reports.status()).sums[3]).toMatchObject({ state: 'settled', amount: 1000n });
     await reports.close();
@@ -136,7 +136,7 @@ describePostgres('the schema of PostgreSQL', () => {
                  ${bytes(20, 9)}, '0', '1', ${bytes(32, 7)}, ${bytes(32, 7)}, 1, 2, 1)`,
       );
     await put('a', 7);
-    const reports = openPostgresReports({ url, connectTimeoutMs: 5000 });
+    const reports = openPostgresReports(url, 5000);
     expect(await reports.list(null, 10)).toMatchObject([{ id: 'a', route: null }]);
     expect(await gathered(reports.income(0, 10))).toMatchObject([{ id: 'a', route: null }]);
 

@@ -9,6 +9,7 @@ import { describePostgres, POSTGRES_LIMITS } from '../support/ledger/ledger-adap
 import { dumpOf } from '../support/ledger/released-fixtures.ts';
 import { expectOthers, expectPayments, expectPromises, expectProofs } from '../support/ledger/released-ledger.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';
+import { quiet } from '../support/quiet.ts';
 import { patient } from './unless-late.ts';
 
 const ON_POSTGRES = RELEASED.filter(({ database }) => database === 'postgres');
@@ -87,8 +88,7 @@ describePostgres('on PostgreSQL', () => {
       await client.end();
       await opened?.close();
       const stores = await open();
-      const log = { warn: () => {} };
-      const share = openInstances({ url, connectTimeoutMs: 5000, clock: systemClock, log });
+      const share = openInstances({ clock: systemClock, log: quiet }, url, 5000);
       const standing = await patient(share.store).heartbeat('boot-of-today', 6000, 15_000);
       expect(standing).toMatchObject({ living: ['boot-of-today'], dead: ['boot-of-then'] });
       await share.close();

@@ -16,7 +16,7 @@ export async function replaceChainCopy(source: string, directory: string): Promi
   mkdirSync(directory, { recursive: true });
   clearDrafts(directory);
   try {
-    const tables = await backUpDatabase({ source, target: draft });
+    const tables = await backUpDatabase(source, draft);
     renameSync(draft, file);
     flush(directory);
     return { file, rows: Object.values(tables).reduce((sum, count) => sum + count, 0) };

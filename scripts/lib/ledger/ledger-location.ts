@@ -28,5 +28,5 @@ export function openReports(location: LedgerLocation): LedgerReports {
 
 /** The reports of a ledger in a database. */
 export function openDatabaseReports(url: string): PostgresReports {
-  return openPostgresReports({ url, connectTimeoutMs: CONNECT_TIMEOUT_MS });
+  return openPostgresReports(url, CONNECT_TIMEOUT_MS);
 }

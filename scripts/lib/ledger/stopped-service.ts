@@ -87,7 +87,7 @@ export async function withPayments<T>(
   const { rpcUrls, chainId } = network;
   const genesisHash = collector.genesisHash ?? undefined;
   const chain = createChainClient({ rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs, log });
-  const outgoing = createOutgoing({ web: config.web, publicOrigin: config.publicOrigin, clock, log });
+  const outgoing = createOutgoing({ clock, log }, config.web, config.publicOrigin);
   const { stores, bootId, instance } = ledger;
   // The command compares no books.
   const { payments: store, books: _books, ...others } = stores;

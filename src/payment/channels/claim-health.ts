@@ -1,6 +1,6 @@
 import type { Config } from '../../config.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common, Log } from '../../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { addressOf } from '../../lib/secp256k1.ts';
 import { shareRun } from '../../lib/tasks.ts';
@@ -88,20 +88,18 @@ const MOST_AGE_MS = 5000;
 /** Milliseconds without trouble after which claims count as working. A round is tried every 5 s by default. */
 const CALM_MS = 60_000;
 
-interface ClaimRiskOptions {
-  readonly store: Pick<ChannelStore, 'totalsOverdue'>;
-  readonly network: string;
-  readonly bounds: ClaimBounds;
-  readonly clock: Clock;
-}
-
 /** Charges from before this time, in Unix milliseconds, are overdue. */
 export function overdueBefore({ ageMs }: Pick<ClaimBounds, 'ageMs'>, nowMs: number): number {
   return nowMs - 2 * ageMs;
 }
 
 /** Bounds what was charged since claims began to fail, and what is overdue, by MOST_AT_RISK thresholds each. */
-export function createClaimRisk({ store, network, bounds, clock }: ClaimRiskOptions) {
+export function createClaimRisk(
+  clock: Clock,
+  store: Pick<ChannelStore, 'totalsOverdue'>,
+  network: string,
+  bounds: ClaimBounds,
+) {
   const most = MOST_AT_RISK * bounds.threshold;
   /** What waited when the failure began; null while claims work. */
   let before: bigint | null = null;
@@ -163,17 +161,14 @@ const MANY = 3;
 const PAUSE_MS = 3_600_000;
 const FAILING = 'claims of payment channels fail';
 
-interface ClaimAlarmOptions {
-  readonly store: Pick<ChannelStore, 'totalsOverdue'>;
-  readonly network: string;
-  readonly bounds: ClaimBounds;
-  readonly clock: Clock;
-  readonly log: Pick<Log, 'error'>;
-}
-
 /** Logs hourly while charges are overdue or MANY rounds failed. A refused channel fails none, so it stops no sales. */
-export function createClaimAlarm({ store, network, bounds, clock, log }: ClaimAlarmOptions) {
-  const risk = createClaimRisk({ store, network, bounds, clock });
+export function createClaimAlarm(
+  { clock, log }: Common,
+  store: Pick<ChannelStore, 'totalsOverdue'>,
+  network: string,
+  bounds: ClaimBounds,
+) {
+  const risk = createClaimRisk(clock, store, network, bounds);
   const readOverdue = () => store.totalsOverdue(network, overdueBefore(bounds, clock.nowMs()));
   let failures = 0;
   let hasFailed = false;

@@ -141,7 +141,7 @@ export function createDepositScheme(context: ChannelContext, needs: DepositNeeds
   const { ledger, clock } = sales;
   const { minDeposit } = setup.channels;
   const checks = createAuthorizationChecks({ ...needs, ledger, status, clock, reasons: CHECK_REASONS });
-  const limits = createDepositLimits({ store, config: setup.channels, clock });
+  const limits = createDepositLimits(clock, store, setup.channels);
   const leastValidity = neededValidity(needs.config);
   const bounds = { minDeposit, leastValidity, mostValidity: DEPOSIT_SECONDS + CLOCK_SLACK_SECONDS };
   return {
@@ -260,18 +260,12 @@ async function staleOrMismatched(store: ChannelStore, { channelId }: ChannelChar
 
 // A deposit costs us 0.1M to 0.2M gas, 0.002 to 0.004 USDC at 20 gwei; its payer may take the money back at once.
 
-interface DepositLimitsOptions {
-  store: Pick<ChannelStore, 'getRefunded'>;
-  config: Pick<NonNullable<Config['rails']['channels']>, 'minDeposit' | 'depositsADay'>;
-  clock: Clock;
-}
-
 /** A day's deposits that have not earned their gas, by payer, client and IPv6 /48. In memory: they protect gas. */
-export function createDepositLimits({
-  store,
-  config: { minDeposit, depositsADay: most },
-  clock,
-}: DepositLimitsOptions) {
+export function createDepositLimits(
+  clock: Clock,
+  store: Pick<ChannelStore, 'getRefunded'>,
+  { minDeposit, depositsADay: most }: Pick<NonNullable<Config['rails']['channels']>, 'minDeposit' | 'depositsADay'>,
+) {
   const open = () => createMinuteWindows(clock, MAX_CLIENTS, DAY_MS);
   const payers = open();
   const clients = openClientWindows(open, 'deposits');

@@ -48,7 +48,7 @@ export function openChannelsSettler(options: ChannelsSettlerOptions, context: Se
   const parts = { ...options, network, scheme, relayer, reader, receiver, token, fencingToken: context.fencingToken };
   const bounds = claimBounds(channels);
   const alarms = createWithdrawalAlarms(clock);
-  const alarm = createClaimAlarm({ store, network, bounds, clock, log });
+  const alarm = createClaimAlarm({ clock, log }, store, network, bounds);
   const authorizerKey = hexToBytes(channels.authorizerKey);
   const claims = createClaims({ ...parts, relayer: alarm.watching(relayer), authorizerKey, bounds, alarms });
   if (metrics) publishUnclaimed(metrics, store, network, alarms);

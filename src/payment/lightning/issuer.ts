@@ -79,7 +79,7 @@ async function requestInvoice(
 
 export function createIssuer(options: IssuerOptions): Issuer {
   const { receiver, network, expirySeconds, timeoutMs, clock, log } = options;
-  const watch = createNodeWatch(options);
+  const watch = createNodeWatch(options, receiver, options.expectedKey, timeoutMs);
   const hashes = createRecentHashes(REMEMBERED);
 
   function faultOf(invoice: Invoice | null, amountMsat: bigint, binding: Binding): string | null {

@@ -37,18 +37,16 @@ export interface ReplyQuota {
   set(counted: StoredBytes): void;
 }
 
-interface QuotaOptions {
-  readonly maxBytes: number;
-  readonly clock: Clock;
-  readonly sharedBy?: (() => number) | undefined;
-}
-
 /**
  * Clients share the half for offers. One gets more only while it holds no more than is left, and than its part (a 24th,
  * or CLIENT_LEAST), until its invoices are paid or expire. A fifth is reserved for buyers of the last hour, whom the
  * 24th spares. A restart forgets each client's part, not the total.
  */
-export function createReplyQuota({ maxBytes, clock, sharedBy = () => 1 }: QuotaOptions): ReplyQuota {
+export function createReplyQuota(
+  clock: Clock,
+  maxBytes: number,
+  sharedBy: (() => number) | undefined = () => 1,
+): ReplyQuota {
   const half = Math.floor(maxBytes / OFFERS_DIVISOR);
   let { most, mostOffered, reserve, clientMost } = sharesOf(maxBytes, half, sharedBy());
   const offers = createFairStock(half);

@@ -1,5 +1,5 @@
 import { Unavailable } from '../../errors.ts';
-import type { Clock } from '../../lib/clock.ts';
+import type { Common } from '../../lib/common.ts';
 import { withinDeadline } from '../../upstream/client/failure.ts';
 import { createBackOff, type Receiver, TooMuchPower } from './nodes/receiver.ts';
 
@@ -13,21 +13,18 @@ export interface NodeLog {
   error(fields: Record<string, unknown>, message: string): void;
 }
 
-interface NodeWatchOptions {
-  readonly receiver: Receiver;
-  /** The key that the node must have. Null accepts the first key that the node reports. */
-  readonly expectedKey: string | null;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly log: NodeLog;
-}
-
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
 /** Only an operator can end `shut`. */
 const SHUT_RETRY_SECONDS = 300;
 
-export function createNodeWatch({ receiver, expectedKey, timeoutMs, clock, log }: NodeWatchOptions) {
+/** Null as `expectedKey` accepts the first key that the node reports. */
+export function createNodeWatch(
+  { clock, log }: Common,
+  receiver: Receiver,
+  expectedKey: string | null,
+  timeoutMs: number,
+) {
   const stopped = new AbortController();
   const { kind } = receiver;
   const backOff = createBackOff(FIRST_WAIT_MS, LONGEST_WAIT_MS);

@@ -55,8 +55,8 @@ export function createLightning(options: LightningOptions) {
   const receiver = createReceiver(config.lightning, upstreams);
   const node = { network, expectedKey, expirySeconds: INVOICE_SECONDS, timeoutMs, clock, log };
   const issuer = receiver && createIssuer({ receiver, ...node });
-  const rates = createRateSource({ upstreams, urls: config.markets.exchanges, clock });
-  const quota = createReplyQuota({ maxBytes: replies.storeBytes, clock, sharedBy: options.sharedBy });
+  const rates = createRateSource(clock, upstreams, config.markets.exchanges);
+  const quota = createReplyQuota(clock, replies.storeBytes, options.sharedBy);
   const buyers = createRecentBuyers(clock);
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;

@@ -211,7 +211,7 @@ function openFacilitator(
 ): FacilitatorClient {
   const network = config.network.caip2;
   if (mode === 'x402') return createHttpFacilitator({ url, token, timeoutMs, network, userAgent: outgoing.userAgent });
-  const proof = sellerKey && createSellerProof({ key: sellerKey, network, clock });
+  const proof = sellerKey && createSellerProof(clock, sellerKey, network);
   if (proof && proof.payTo !== config.seller.toLowerCase())
     throw new Error('REMOTE_FACILITATOR_SELLER_KEY is not the key of SELLER_ADDRESS');
   const auth = proof ? { proof } : { token: token ?? '' };

@@ -205,8 +205,8 @@ type RemoteQueue = Pick<Settler, 'settle' | 'unavailable' | 'refuses' | 'stop'>;
 
 /** Stops sales for REST_MS after UNHEARD_LIMIT unheard payments, or while one waits `stallMs`. Plain accounts count. */
 export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): RemoteQueue {
-  const fresh = createLimiter({ running: RUNNING, waiting: WAITING });
-  const again = createLimiter({ running: RETRIES_RUNNING, waiting: WAITING });
+  const fresh = createLimiter(RUNNING, WAITING);
+  const again = createLimiter(RETRIES_RUNNING, WAITING);
   const stopping = new AbortController();
   const { signal } = stopping;
   // Unanswered requests of new payments: when each was sent, in Unix milliseconds.

@@ -318,12 +318,6 @@ export function createCircleFacilitator(options: CircleOptions): FacilitatorClie
   };
 }
 
-interface SellerProofOptions {
-  readonly key: `0x${string}`;
-  readonly network: `eip155:${number}`;
-  readonly clock: Clock;
-}
-
 /** Circle takes proofs of at most 300 seconds. The rest allows for differing clocks. */
 const LIFE_SECONDS = 240;
 
@@ -333,7 +327,7 @@ const REQUEST_TYPEHASH = typeHash(
 );
 
 /** An EIP-712 signature over the body's hash. Circle documents only the struct's members; the rest follows EIP-712. */
-export function createSellerProof({ key, network, clock }: SellerProofOptions) {
+export function createSellerProof(clock: Clock, key: `0x${string}`, network: `eip155:${number}`) {
   const privateKey = hexToBytes(key);
   const payTo = addressOf(privateKey);
   const chainId = Number(network.split(':')[1]);

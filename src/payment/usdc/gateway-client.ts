@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common } from '../../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
 import { shareRun } from '../../lib/tasks.ts';
 import { jsonOrNull } from '../../lib/untrusted.ts';
@@ -189,13 +189,6 @@ function readUnits(amount: string): bigint | null {
   return fraction === undefined ? BigInt(whole) : BigInt(whole + fraction.padEnd(6, '0'));
 }
 
-interface GatewayBatchesOptions {
-  client: Pick<GatewayClient, 'transfer'>;
-  store: Pick<GatewayTransferStore, 'due' | 'note'>;
-  clock: Clock;
-  log: Pick<Log, 'warn' | 'error'>;
-}
-
 /** Transfers of one round. The Gateway does not publish its limits. */
 const ROUND = 20;
 /** Milliseconds between lookups, doubled up to an hour. The Gateway does not publish how often it sends batches. */
@@ -206,7 +199,11 @@ const MAX_CHECKS = 750;
 const HASH = /^0x[0-9a-f]{64}$/i;
 
 /** Rounds never overlap. A transfer that fails after its acceptance has cost us an answer: it is logged as an error. */
-export function createGatewayBatches({ client, store, clock, log }: GatewayBatchesOptions) {
+export function createGatewayBatches(
+  { clock, log }: Common,
+  client: Pick<GatewayClient, 'transfer'>,
+  store: Pick<GatewayTransferStore, 'due' | 'note'>,
+) {
   async function lookUp(transfer: DueTransfer): Promise<TransferNote> {
     const id = transactionText(transfer.transferId) ?? '';
     const again = nextCheck(transfer.checks, clock.nowMs());

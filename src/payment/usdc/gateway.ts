@@ -71,7 +71,7 @@ function openSettler(
 ): Settler {
   const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
     (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
-  const batches = createGatewayBatches({ client, store, clock, log });
+  const batches = createGatewayBatches({ clock, log }, client, store);
   return {
     ...createServiceSettler({
       client,

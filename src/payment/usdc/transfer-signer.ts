@@ -14,15 +14,8 @@ const TYPES = {
   ],
 };
 
-interface TransferSignerOptions {
-  readonly privateKey: `0x${string}`;
-  readonly chainId: number;
-  readonly usdc: `0x${string}`;
-  readonly clock: Clock;
-}
-
 /** Signs EIP-3009 transfers of one account, each with a fresh nonce. A buyer's part, that we have for play money. */
-export function createTransferSigner({ privateKey, chainId, usdc, clock }: TransferSignerOptions) {
+export function createTransferSigner(clock: Clock, privateKey: `0x${string}`, chainId: number, usdc: `0x${string}`) {
   const account = privateKeyToAccount(privateKey);
   const domain = { ...USDC_DOMAIN, chainId, verifyingContract: usdc };
   /** `value` is in base units. */

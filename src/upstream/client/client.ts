@@ -171,7 +171,7 @@ type Parts = Required<Omit<UpstreamsDeps, 'log'>> & Pick<UpstreamsDeps, 'log'> &
 function openUpstream(options: UpstreamOptions, agent: Agent, deps: Parts): Upstream {
   const { clock, log, outcomes } = deps;
   const { name, concurrency } = options;
-  const limiter = createLimiter({ running: concurrency, waiting: concurrency * WAITING_PER_RUNNING });
+  const limiter = createLimiter(concurrency, concurrency * WAITING_PER_RUNNING);
   const limitHost = createHostLimit(options.perMinute ?? 0, clock);
   const breaker = createBreaker(clock);
   const cache = options.cache && createResponseCache(options.cache, clock);

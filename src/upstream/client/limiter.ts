@@ -11,15 +11,11 @@ export class LimiterFull extends Error {
   }
 }
 
-interface LimiterOptions {
-  readonly running: number;
-  readonly waiting: number;
-  /** How long a task may wait. Unset: until its signal aborts. */
-  readonly waitMs?: number;
-}
-
-/** Runs at most `running` tasks at once, the others in the order of the calls. Rejects with LimiterFull. */
-export function createLimiter({ running, waiting, waitMs }: LimiterOptions) {
+/**
+ * Runs at most `running` tasks at once, the others in the order of the calls. One waits `waitMs`, or without
+ * it until its signal aborts. Rejects with LimiterFull.
+ */
+export function createLimiter(running: number, waiting: number, waitMs?: number) {
   // Invariant: no task waits while a place is free.
   let free = running;
   const queue = new Set<() => void>();

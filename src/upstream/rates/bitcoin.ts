@@ -24,12 +24,6 @@ interface BtcUsd {
   readonly retrievedAtMs: number;
 }
 
-interface RateSourceDeps {
-  readonly upstreams: Upstreams;
-  readonly urls: Config['markets']['exchanges'];
-  readonly clock: Clock;
-}
-
 const KEEP_MS = 60_000;
 /** After a failure no exchange is asked for so long: Kraken takes about one request a second, invoices come faster. */
 const REST_SECONDS = 5;
@@ -40,7 +34,11 @@ const BOUNDS = { timeoutMs: 3000, maxBytes: 64 * 1024, concurrency: 1, retries: 
  * At most 60 s old: read from three exchanges, shared by concurrent callers. Implausible and old prices do not count.
  * Without agreement there is no rate: an older one never prices.
  */
-export function createRateSource({ upstreams, urls, clock }: RateSourceDeps): WatchedRates {
+export function createRateSource(
+  clock: Clock,
+  upstreams: Upstreams,
+  urls: Config['markets']['exchanges'],
+): WatchedRates {
   const tickers = EXCHANGES.map(({ name, key, read }) => {
     const upstream = upstreams.open({ name, ...BOUNDS });
     return { name, read: () => read(upstream, urls[key]) };

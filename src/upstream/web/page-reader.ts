@@ -47,7 +47,7 @@ const YOUNG_MB = 16;
  */
 export function createPageReader(options: PageReaderOptions): PageReader {
   const { workers, waiting = WAITING, waitMs = WAIT_MS, loadMs = LOAD_MS, parseMs = PARSE_MS } = options;
-  const limiter = createLimiter({ running: workers, waiting, waitMs });
+  const limiter = createLimiter(workers, waiting, waitMs);
   // Invariant: holds exactly the workers without a page.
   const idle: Worker[] = [];
   const all = new Set<Worker>();

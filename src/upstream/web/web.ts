@@ -69,7 +69,7 @@ const WAIT_MS = 4000;
 /** Opens nothing until the first call. Each waits for its turn and closes its connection; a thread reads the page. */
 export function createWeb(options: WebOptions): Web {
   const { clock, userAgent, measuredFrom, timeoutMs, pages, dial } = options;
-  const limiter = createLimiter({ running: VISITS, waiting: WAITING_VISITS, waitMs: WAIT_MS });
+  const limiter = createLimiter(VISITS, WAITING_VISITS, WAIT_MS);
   const limitHost = createHostLimit(options.hostPerMinute, clock);
 
   async function inTurn<T>(text: string, signal: AbortSignal, task: (url: URL) => Promise<T>): Promise<T> {

@@ -45,7 +45,7 @@ async function meet() {
     const [early, late] = [(await newStockBuyer(network)).open(), (await newStockBuyer(network)).open()];
     const bare = (await newStockBuyer(network)).open({ reads: false });
     for (const one of [early, late, bare]) expect(await buy(one, url, 2)).toEqual([200, 200]);
-    await backUpDatabase({ source: join(folder, 'source/ledger.db'), target: join(folder, 'restored/ledger.db') });
+    await backUpDatabase(join(folder, 'source/ledger.db'), join(folder, 'restored/ledger.db'));
     // One channel is claimed after the backup. The others are not.
     expect(await buy(early, url, 2)).toEqual([200, 200]);
     await untilClaimed(early, 4n);

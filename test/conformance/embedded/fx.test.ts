@@ -104,7 +104,7 @@ async function collect(scanner: LogScanner, into: Sqlite, from: number, to: numb
   });
 }
 
-const scannerOn = (into: Sqlite) => createTradeScanner({ watch, reads: createTradeReads(into) });
+const scannerOn = (into: Sqlite) => createTradeScanner(watch, createTradeReads(into));
 
 interface StoredTrade {
   block: bigint;

@@ -60,7 +60,7 @@ export async function openRailBench(choices: Choices = {}) {
   };
   const buyers = createRecentBuyers(clock);
   const newcomers = createNewcomers(clock);
-  const quota = createReplyQuota({ maxBytes: quotaBytes, clock });
+  const quota = createReplyQuota(clock, quotaBytes);
   const handler = { runs: [] as string[], run: (async (tag) => `answer to ${tag}`) as Run };
   const warned: [level: string, message: string, detail: object][] = [];
   const log = {

@@ -262,8 +262,7 @@ export function openSettling(options: SettlingOptions = {}) {
       await settled();
     },
     /** Maintenance every second. */
-    maintenance: (isInUse: (payment: Payment) => boolean) =>
-      createMaintenance({ settling, isInUse, intervalMs: 1000, log }),
+    maintenance: (isInUse: (payment: Payment) => boolean) => createMaintenance(log, settling, isInUse, 1000),
   };
 }
 

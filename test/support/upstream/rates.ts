@@ -44,7 +44,7 @@ export async function startRates({ timeoutMs = PATIENT_MS, fault = null }: Sourc
   return {
     servers,
     time,
-    source: createRateSource({ upstreams: timed, urls, clock }),
+    source: createRateSource(clock, timed, urls),
     /** Sets the answers of an exchange. Any other request gets 404. */
     answer(key: ExchangeKey, recorded: Recorded) {
       servers[key].answers[PATHS[key]] = recorded;

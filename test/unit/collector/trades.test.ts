@@ -130,7 +130,7 @@ afterEach(async () => {
 });
 
 const newScanner = (watch = WATCH) =>
-  createTradeScanner({ watch, reads: createTradeReads(db), log: { warn: (_, message) => warnings.push(message) } });
+  createTradeScanner(watch, createTradeReads(db), { warn: (_, message) => warnings.push(message) });
 
 /** Does what the collector does: prepares, then scans and stores in one transaction. */
 async function take(logs: BlockLog[], from = logs[0]?.block ?? 0, to = logs.at(-1)?.block ?? 0): Promise<ScanWrites> {

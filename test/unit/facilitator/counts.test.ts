@@ -10,7 +10,7 @@ let counts: Counts;
 beforeEach(() => {
   ledger = openFacilitator({ startMs: NOON });
   const { store, clock } = ledger;
-  counts = createCounts({ store, clock, dailyCap: 3, ownPayTo: () => OWN.toString('hex') });
+  counts = createCounts(clock, store, 3, () => OWN.toString('hex'));
 });
 afterEach(() => ledger.close());
 
@@ -85,7 +85,7 @@ describe('the counts', () => {
     let isAway = true;
     const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) =>
       isAway ? Promise.reject(new Error('away')) : ledger.store.facilitatorCounts(day, own);
-    counts = createCounts({ store: { facilitatorCounts }, clock: ledger.clock, dailyCap: 3, ownPayTo: () => null });
+    counts = createCounts(ledger.clock, { facilitatorCounts }, 3, () => null);
     await expect(counts.current()).rejects.toThrow('away');
     isAway = false;
     expect(await counts.current()).toEqual({ total: 0, today: 0, nodes: 0, own: 0 });
@@ -97,7 +97,7 @@ describe('the counts', () => {
       reads += 1;
       return ledger.store.facilitatorCounts(day, own);
     };
-    counts = createCounts({ store: { facilitatorCounts }, clock: ledger.clock, dailyCap: 2, ownPayTo: () => null });
+    counts = createCounts(ledger.clock, { facilitatorCounts }, 2, () => null);
     const full = async () => [await counts.isDayFull(), reads];
     expect([await full(), await full()]).toEqual(Array(2).fill([false, 1]));
     for (let claims = 0; claims < 2; claims++) {
@@ -112,7 +112,7 @@ describe('the counts', () => {
     const fail: ((error: Error) => void)[] = [];
     const facilitatorCounts: typeof ledger.store.facilitatorCounts = (day, own) =>
       fail.length === 0 ? new Promise((_, reject) => fail.push(reject)) : ledger.store.facilitatorCounts(day, own);
-    counts = createCounts({ store: { facilitatorCounts }, clock: ledger.clock, dailyCap: 3, ownPayTo: () => null });
+    counts = createCounts(ledger.clock, { facilitatorCounts }, 3, () => null);
     const slow = counts.current();
     ledger.clock.now += 1000;
     expect(await counts.current()).toMatchObject({ total: 0 });

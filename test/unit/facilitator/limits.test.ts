@@ -18,7 +18,7 @@ afterEach(() => ledger.close());
 function limitsOf(change: Partial<Config['facilitator']>) {
   const limits = { ...LIMITS, ...change };
   const { store, clock } = ledger;
-  counts = createCounts({ store, clock, dailyCap: limits.dailyCap, ownPayTo: () => null });
+  counts = createCounts(clock, store, limits.dailyCap, () => null);
   return createLimits({ store, clock, counts, limits });
 }
 

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { createOutgoing } from '../../../src/wiring/sources.ts';
+import { quiet } from '../../support/quiet.ts';
 import { startReplay } from '../../support/upstream/replay.ts';
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../package.json'), 'utf8'));
-const log = { warn: () => undefined };
 const signal = new AbortController().signal;
 
 test.each([
@@ -16,7 +16,7 @@ test.each([
   const replay = await startReplay({ '*': { headers: { 'content-type': 'text/plain' }, body: 'x' } });
   const testHosts = new Map([['good.example', { address: '127.0.0.1', port: replay.port }]]);
   const web = { contactUrl, timeoutMs: 30_000, hostPerMinute: 0, pageWorkers: 1, testHosts };
-  const outgoing = createOutgoing({ web, publicOrigin: 'https://us.example', clock: systemClock, log });
+  const outgoing = createOutgoing({ clock: systemClock, log: quiet }, web, 'https://us.example');
   const options = { name: 'up', timeoutMs: 30_000, maxBytes: 1000, concurrency: 1, retries: 0 } as const;
   await outgoing.upstreams.open(options).fetch({ url: replay.url });
   await outgoing.web.check('http://good.example/', signal);

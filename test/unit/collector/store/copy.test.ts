@@ -49,7 +49,7 @@ function collect(from: number, to: number): void {
 }
 
 async function replace(): Promise<void> {
-  await backUpDatabase({ source: at('origin.db'), target: at('next.db') });
+  await backUpDatabase(at('origin.db'), at('next.db'));
   renameSync(at('next.db'), at('chain.db'));
 }
 
@@ -117,8 +117,7 @@ test('a file that is no copy of this chain is refused at start', async () => {
 
 /** Replaces the file this many times in all, each time after `openChainCopy` has opened it. `run` must be synchronous. */
 async function replacedWhileOpened<T>(times: number, run: () => T): Promise<T> {
-  for (let copied = 0; copied < times; copied++)
-    await backUpDatabase({ source: at('origin.db'), target: at(`${copied}.db`) });
+  for (let copied = 0; copied < times; copied++) await backUpDatabase(at('origin.db'), at(`${copied}.db`));
   const { statSync } = fs;
   let [looks, replaced] = [0, 0];
   // Each opening looks at the file before and after.

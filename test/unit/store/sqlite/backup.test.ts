@@ -46,15 +46,11 @@ test('a copy made during continuous commits ends, and shows the one instant at w
   const writer = fill();
   let commits = 0;
   let steps = 0;
-  const rows = await backUpDatabase({
-    source,
-    target,
-    onProgress: () => {
-      // Far more than the copy has steps: it would start over with each commit.
-      if (++steps > 200) throw new Error('the copy starts over and over');
-      writer.add(1);
-      commits++;
-    },
+  const rows = await backUpDatabase(source, target, () => {
+    // Far more than the copy has steps: it would start over with each commit.
+    if (++steps > 200) throw new Error('the copy starts over and over');
+    writer.add(1);
+    commits++;
   });
   writer.close();
   expect(commits).toBeGreaterThan(2);
@@ -65,25 +61,25 @@ test('a copy made during continuous commits ends, and shows the one instant at w
 
 test('a copy is one file that its owner alone may read', async () => {
   fill().close();
-  await backUpDatabase({ source, target });
+  await backUpDatabase(source, target);
   expect(statSync(target).mode & 0o777).toBe(0o600);
   expect(readdirSync(join(folder, 'copies'))).toEqual(['copy.db']);
 });
 
 test('an existing file is neither overwritten nor deleted', async () => {
   fill().close();
-  await backUpDatabase({ source, target });
+  await backUpDatabase(source, target);
   const first = readFileSync(target);
-  await expect(backUpDatabase({ source, target })).rejects.toThrow('is not overwritten');
+  await expect(backUpDatabase(source, target)).rejects.toThrow('is not overwritten');
   expect(readFileSync(target).equals(first)).toBe(true);
   expect(readdirSync(join(folder, 'copies'))).toEqual(['copy.db']);
 });
 
 test('a copy that another process is making under the same name is left alone', async () => {
   fill().close();
-  await backUpDatabase({ source, target: join(folder, 'copies', 'first.db') });
+  await backUpDatabase(source, join(folder, 'copies', 'first.db'));
   writeFileSync(`${target}.part`, 'theirs');
-  await expect(backUpDatabase({ source, target })).rejects.toThrow('EEXIST');
+  await expect(backUpDatabase(source, target)).rejects.toThrow('EEXIST');
   expect(readFileSync(`${target}.part`, 'utf8')).toBe('theirs');
   expect(existsSync(target)).toBe(false);
 });
@@ -94,7 +90,7 @@ test('a damaged source gives no copy', async () => {
   const bytes = readFileSync(source);
   bytes.fill(0xff, Math.floor(bytes.length / 2 / 4096) * 4096, Math.floor(bytes.length / 2 / 4096) * 4096 + 4096);
   writeFileSync(source, bytes);
-  await expect(backUpDatabase({ source, target })).rejects.toThrow();
+  await expect(backUpDatabase(source, target)).rejects.toThrow();
   expect(readdirSync(join(folder, 'copies'))).toEqual([]);
 });
 
@@ -105,11 +101,11 @@ test('a row without its parent gives no copy', async () => {
            CREATE TABLE children (parent INTEGER REFERENCES parents (id));
            INSERT INTO children VALUES (7);`);
   db.close();
-  await expect(backUpDatabase({ source, target })).rejects.toThrow('without their parents');
+  await expect(backUpDatabase(source, target)).rejects.toThrow('without their parents');
   expect(readdirSync(join(folder, 'copies'))).toEqual([]);
 });
 
 test('a missing source is not created', async () => {
-  await expect(backUpDatabase({ source, target })).rejects.toThrow();
+  await expect(backUpDatabase(source, target)).rejects.toThrow();
   expect(readdirSync(folder)).toEqual([]);
 });

@@ -5,7 +5,7 @@ import { createLimiter, LimiterFull } from '../../../../src/upstream/client/limi
 const signal = new AbortController().signal;
 
 test('runs up to the limit at once, and the others in their order', async () => {
-  const limiter = createLimiter({ running: 2, waiting: 10 });
+  const limiter = createLimiter(2, 10);
   const started: number[] = [];
   let running = 0;
   let most = 0;
@@ -25,7 +25,7 @@ test('runs up to the limit at once, and the others in their order', async () => 
 });
 
 test('refuses a task when the queue is full or it waited too long, and loses no place', async () => {
-  const limiter = createLimiter({ running: 1, waiting: 2, waitMs: 30 });
+  const limiter = createLimiter(1, 2, 30);
   const held = Promise.withResolvers<void>();
   const long = limiter.run(signal, () => held.promise);
   const late = [limiter.run(signal, async () => 'a'), limiter.run(signal, async () => 'b')];
@@ -37,7 +37,7 @@ test('refuses a task when the queue is full or it waited too long, and loses no 
 });
 
 test('gives the place of a task that aborts or fails to the next task', async () => {
-  const limiter = createLimiter({ running: 1, waiting: 5 });
+  const limiter = createLimiter(1, 5);
   const control = new AbortController();
   const first = limiter.run(signal, async () => {
     await delay(20);

@@ -234,7 +234,7 @@ test('the stand-ins of the embedded network answer as the exchanges do, at the p
     open: (options) => upstreams.open({ ...options, timeoutMs: PATIENT_MS }),
   };
   try {
-    const source = createRateSource({ upstreams: patient, urls: exchanges.urls, clock });
+    const source = createRateSource(clock, patient, exchanges.urls);
     const before = await source.current();
     expect([before.rate, before.exchanges.length]).toEqual(['85864', 3]);
     exchanges.set('90000.5');

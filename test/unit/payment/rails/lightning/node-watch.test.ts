@@ -142,7 +142,7 @@ describe('a node that is away', () => {
         if (answers.length === 1) watch.failed(new Error('away again'));
       };
       const log = { info: () => void info(), warn: () => {}, error: () => {} };
-      const watch = createNodeWatch({ receiver, expectedKey: null, timeoutMs: 1000, clock: time, log });
+      const watch = createNodeWatch({ clock: time, log }, receiver, null, 1000);
       await watch.start();
       await time.advance(1000);
       await vi.waitFor(() => expect(watch.status().detail).toBe('away again'), SOON);

@@ -10,7 +10,7 @@ const hashOf = (name: string) => createHash('sha256').update(name).digest();
 
 function open(maxBytes: number, sharers = 1) {
   const clock = createManualClock(1_700_000_000_000);
-  const quota = createReplyQuota({ maxBytes, clock, sharedBy: () => sharers });
+  const quota = createReplyQuota(clock, maxBytes, () => sharers);
   return {
     clock,
     quota,

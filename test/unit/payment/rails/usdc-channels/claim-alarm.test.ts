@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { createClaimAlarm } from '../../../../../src/payment/channels/claim-health.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
+import { quiet } from '../../../../support/quiet.ts';
 
 const HOUR_MS = 3_600_000;
 const FAILS = () => Promise.reject(new Error('no provider answers'));
@@ -23,8 +24,8 @@ beforeEach(() => {
     return overdue;
   };
   const bounds = { threshold: 1_000_000n, ageMs: 6 * HOUR_MS };
-  const log = { error: (detail: object) => void errors.push(detail) };
-  alarm = createClaimAlarm({ store: { totalsOverdue }, network: 'eip155:5042', bounds, clock, log });
+  const log = { ...quiet, error: (detail: object) => void errors.push(detail) };
+  alarm = createClaimAlarm({ clock, log }, { totalsOverdue }, 'eip155:5042', bounds);
 });
 
 /** Rounds of claims, a minute apart. */

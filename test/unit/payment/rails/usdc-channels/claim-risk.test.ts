@@ -25,7 +25,7 @@ beforeEach(() => {
     return overdue;
   };
   const bounds = { threshold: 7n, ageMs: 1000 };
-  risk = createClaimRisk({ store: { totalsOverdue }, network: 'eip155:5042', bounds, clock });
+  risk = createClaimRisk(clock, { totalsOverdue }, 'eip155:5042', bounds);
 });
 const isRead = (count: number) => expect.poll(() => reads).toBe(count);
 

@@ -20,7 +20,7 @@ let limits: DepositLimits;
 beforeEach(() => {
   clock = createManualClock(1_800_000_000_000);
   const config = { minDeposit: MIN, depositsADay: { payer: 1, client: 2 } };
-  limits = createDepositLimits({ store: { getRefunded: async () => 900_000n }, config, clock });
+  limits = createDepositLimits(clock, { getRefunded: async () => 900_000n }, config);
 });
 
 /** A channel with this balance and these charges. */

@@ -3,6 +3,7 @@ import { transferIdBytes } from '../../../../../src/payment/settler.ts';
 import { createGatewayBatches, type GatewayTransfer } from '../../../../../src/payment/usdc/gateway-client.ts';
 import type { DueTransfer, TransferNote } from '../../../../../src/store/ports/stores.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
+import { quiet } from '../../../../support/quiet.ts';
 
 const NOW = 1_800_000_000_000;
 const ID = '01234567-89ab-4cde-8f01-23456789abcd';
@@ -14,17 +15,19 @@ async function look(reported: Partial<GatewayTransfer> | Error, checks = 0) {
   const errors: string[] = [];
   const warned: object[] = [];
   const due = { paymentId: 'a', transferId: transferIdBytes(ID), checks } as DueTransfer;
-  const { round } = createGatewayBatches({
-    client: {
+  const { round } = createGatewayBatches(
+    {
+      clock: createManualClock(NOW),
+      log: { ...quiet, warn: (detail) => void warned.push(detail), error: (_, message) => void errors.push(message) },
+    },
+    {
       transfer: async () => {
         if (reported instanceof Error) throw reported;
         return { id: ID, ...reported } as GatewayTransfer;
       },
     },
-    store: { due: async () => [due], note: async (id, note) => void notes.push([id, note]) },
-    clock: createManualClock(NOW),
-    log: { warn: (detail) => void warned.push(detail), error: (_, message) => void errors.push(message) },
-  });
+    { due: async () => [due], note: async (id, note) => void notes.push([id, note]) },
+  );
   await Promise.all([round(), round()]);
   expect(notes).toHaveLength(1);
   return { note: notes[0]?.[1], errors, warned };

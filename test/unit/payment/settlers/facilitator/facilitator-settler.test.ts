@@ -313,7 +313,7 @@ describe('the client of Circle’s Facilitator Service', () => {
     async (_, purpose, method, path) => {
       answer = async (asked) => (asked.path === '/settle' ? pendingAnswer('p') : { json: { status: 'completed' } });
       const key = bytesToHex(seller.privateKey);
-      const proof = createSellerProof({ key, network: NETWORK, clock: systemClock });
+      const proof = createSellerProof(systemClock, key, NETWORK);
       await client(quick().clock, { proof }).settle(settleRequest(authorize(), terms), ID, signal);
       const asked = server.asked.find((one) => one.path === path);
       expect(asked?.method).toBe(method);

@@ -23,7 +23,7 @@ test('a seller’s proof is its own signature over the request, good for four mi
   const key = generatePrivateKey();
   const { address } = privateKeyToAccount(key);
   const network = 'eip155:5042';
-  const proof = createSellerProof({ key, network, clock: createManualClock(1_800_000_000_000) });
+  const proof = createSellerProof(createManualClock(1_800_000_000_000), key, network);
   expect(proof.payTo).toBe(address.toLowerCase());
   const nonces = new Set<string>();
   // Both parities of a signature come up in as many, but for one run in some thousands.
