@@ -58,6 +58,10 @@ const PAY = sql<{ from: string; amount: bigint; to: string }, { id: string; amou
   ["INSERT INTO entries (account, note) SELECT done.id, 'paid ' || @to::text FROM done"],
   ['amount'],
 );
+const ADD_ROWS = sql<{ rows: readonly Account[] }, { id: string }>(
+  `INSERT INTO accounts (id, amount, ok, at) SELECT id, amount, ok, at
+   FROM @rows::(id text, amount numeric, ok boolean, at bigint) RETURNING id`,
+);
 const ENTRIES = sql<object, { account: string; note: string }>('SELECT account, note FROM entries ORDER BY note');
 
 const account = (id: string, amount = 10n): Account => ({ id, amount, ok: null, at: null });
@@ -83,6 +87,17 @@ describeLedgers('a database that holds the ledger', ({ name }) => {
   test.each([[[]], [['a']], [['a', 'b', 'none']]])('finds by the list %j', async (ids) => {
     for (const id of ['a', 'b', 'c']) await add(account(id));
     expect((await open.db.read(FIND({ ids }))).map(({ id }) => id)).toEqual(ids.filter((id) => id !== 'none'));
+  });
+
+  test('takes the columns of a row that was given, and on SQLite only one row', async () => {
+    const rows = [{ id: 'a', amount: 5n, ok: true, at: 7 }];
+    await open.db.write('payments', step([ADD_ROWS({ rows })], changes));
+    expect(await all()).toEqual([{ id: 'a', amount: 5n, ok: true, at: 7 }]);
+    const more = (given: readonly Account[]) => open.db.write('payments', step([ADD_ROWS({ rows: given })], changes));
+    if (name === 'sqlite') {
+      for (const given of [[], [account('b'), account('c')]])
+        await expect(more(given)).rejects.toThrow('a statement takes one row on SQLite');
+    } else expect(await more([account('b'), account('c')])).toBe(2);
   });
 
   test('runs followers for the rows that the first statement returned, and gives the named columns', async () => {

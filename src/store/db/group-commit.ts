@@ -1,8 +1,8 @@
-import { closeSync, existsSync, fdatasyncSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fdatasyncSync, openSync, readSync, writeFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { AppError } from '../../errors.ts';
 import { asFileError, type Sqlite } from '../../lib/sqlite-file.ts';
-import { type LogSync, openLogSync } from './log-sync.ts';
+import { type LogSync, openLogSync, type SyncFile } from './log-sync.ts';
 
 // One durable commit for many writes to SQLite, because the sync to disk is most of a write's cost.
 // 1. Writes wait for the end of their turn of the event loop, and for the sync of the batch before.
@@ -46,7 +46,7 @@ export function createGroupCommit(
   // Whether a flush is due, and whether the last batch waits for the disk.
   let isDue = false;
   let isSyncing = false;
-  let timer: NodeJS.Timeout | null = null;
+  let timer: NodeJS.Timeout | undefined;
   const alone = db.transaction((write: () => unknown) => write());
   const write = createBatchWrite(db);
 
@@ -58,8 +58,8 @@ export function createGroupCommit(
 
   function flush(): void {
     isDue = false;
-    if (timer) clearTimeout(timer);
-    timer = null;
+    clearTimeout(timer);
+    timer = undefined;
     const batch = waiting.slice(0, MAX_BATCH);
     waiting = waiting.slice(MAX_BATCH);
     try {
@@ -147,10 +147,11 @@ interface Group {
 
 const ofDatabases = new WeakMap<Sqlite, Group>();
 
-export function groupOf(db: Sqlite): Group {
+/** The group of a connection, made at the first call. `syncFile` syncs its log in place of the system. */
+export function groupOf(db: Sqlite, syncFile?: SyncFile): Group {
   const known = ofDatabases.get(db);
   if (known) return known;
-  const log = openLogSync(db);
+  const log = openLogSync(db, syncFile);
   const commit = createGroupCommit(db, log, (failure) => {
     group.failure = failure;
   });
@@ -201,7 +202,8 @@ export function rewriteLog(db: Database.Database): void {
       for (let at = 0, bytes = 0; ; at += bytes) {
         bytes = readSync(file, chunk, 0, CHUNK_BYTES, at);
         if (bytes === 0) break;
-        for (let done = 0; done < bytes; ) done += writeSync(file, chunk, done, bytes - done, at + done);
+        // It writes all of them, where the last part ended.
+        writeFileSync(file, chunk.subarray(0, bytes));
       }
       fdatasyncSync(file);
     } finally {

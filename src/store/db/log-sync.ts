@@ -28,7 +28,7 @@ export interface LogSync {
   close(): void;
 }
 
-type SyncFile = (file: number, done: (error: Error | null) => void) => void;
+export type SyncFile = (file: number, done: (error: Error | null) => void) => void;
 
 /** Null for a connection whose commits wait for no disk: in memory, or with another `synchronous` than FULL. */
 export function openLogSync(db: Sqlite, syncFile: SyncFile = fdatasync): LogSync | null {

@@ -212,7 +212,7 @@ function rowOf({ columns, blank }: Prepared, raw: readonly unknown[]): object {
 
 /** Reads a column's value; null where it is read as it is. `isExact`: integers come as bigint. */
 export function decoderOf(name: string, isExact: boolean): ((value: unknown) => unknown) | null {
-  if (MONEY.has(name)) return (value) => (typeof value === 'bigint' ? value : BigInt(value as string));
+  if (MONEY.has(name)) return (value) => BigInt(value as bigint | string);
   if (FLAGS.has(name)) return (value) => Number(value) === 1;
   return isExact ? (value) => (typeof value === 'bigint' ? Number(value) : value) : null;
 }
@@ -254,7 +254,7 @@ async function findRoom(path: string): Promise<void> {
     await file.datasync();
   } finally {
     await file.close();
-    await rm(path, { force: true });
+    await rm(path);
   }
 }
 

@@ -195,3 +195,23 @@ describe('failing', () => {
     expect(names()).toEqual([]);
   });
 });
+
+test('a write that the disk refuses is not tried again, and one that can wait leaves no transaction behind', async () => {
+  let runs = 0;
+  const full = commit(() => {
+    runs += 1;
+    throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
+  });
+  await expect(full).rejects.toMatchObject({ code: 'ledger_unavailable' });
+  expect(runs).toBe(1);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    await Promise.all([commit(note('late'), 'canWait'), commit(note('now'))]);
+    statements = [];
+    await vi.advanceTimersByTimeAsync(1000);
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    expect(statements).toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
+});

@@ -1,10 +1,26 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { createGroupCommit, type GroupCommit } from '../../../../src/store/db/group-commit.ts';
+import {
+  closeAfterWrites,
+  createGroupCommit,
+  type GroupCommit,
+  groupOf,
+  rewriteLog,
+  syncFailureOf,
+} from '../../../../src/store/db/group-commit.ts';
 import { type LogSync, openLogSync } from '../../../../src/store/db/log-sync.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
@@ -48,6 +64,19 @@ const nextSync = () =>
     begun = resolve;
   });
 const end = (error: Error | null = null) => syncs.shift()?.(error);
+const path = (): string => `${db.name}-wal`;
+/** How often this process has the log open. */
+const opened = (): number =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === path();
+    } catch {
+      return false;
+    }
+  }).length;
+/** The log's time of its last change, which begins long ago. */
+const age = (): void => utimesSync(path(), 1, 1);
+const isRewritten = (): boolean => statSync(path()).mtimeMs > 1000;
 
 test('a write is in the database before its sync, and resolves only after it', async () => {
   let isOnDisk = false;
@@ -140,4 +169,90 @@ test('what a crash left in the log without a sync is in the database file before
   expect(read.prepare('SELECT name FROM notes').pluck().all()).toEqual(['a']);
   read.close();
   next.close();
+});
+
+test('its length is the log’s, and it is open until it is closed, once', () => {
+  log.commit(() => note('a')());
+  expect(log.bytes()).toBe(statSync(path()).size);
+  expect([log.bytes() > 0, log.hasFailed()]).toEqual([true, false]);
+  const before = opened();
+  log.close();
+  log.close();
+  expect(opened()).toBe(before - 1);
+});
+
+test('a failed sync without a code has failed, too', async () => {
+  const write = commit(note('a'));
+  await nextSync();
+  end(new Error('no reason'));
+  await expect(write).rejects.toMatchObject({ cause: { code: 'unknown' } });
+  expect(log.hasFailed()).toBe(true);
+});
+
+test('without waiting writes, no transaction follows a sync', async () => {
+  let commits = 0;
+  const counting: LogSync = {
+    ...log,
+    commit(transaction) {
+      commits += 1;
+      log.commit(transaction);
+    },
+  };
+  const counted = createGroupCommit(db, counting);
+  const writes = [counted(note('a')), counted(note('b'))];
+  await nextSync();
+  end();
+  await Promise.all(writes);
+  for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+  expect([commits, syncs.length]).toEqual([1, 0]);
+});
+
+test('a log is written again byte for byte, in parts, and nothing stays open', () => {
+  log.commit(() => {
+    db.exec('CREATE TABLE large (bytes BLOB) STRICT');
+    db.prepare('INSERT INTO large VALUES (randomblob(?))').run(2.5 * 2 ** 20);
+  });
+  const [bytes, before] = [readFileSync(path()), opened()];
+  age();
+  rewriteLog(db);
+  expect(isRewritten()).toBe(true);
+  expect([readFileSync(path()).equals(bytes), opened()]).toEqual([true, before]);
+  expect(db.inTransaction).toBe(false);
+  expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
+});
+
+test('a file without a log has nothing to write again', () => {
+  const alone = new Database(join(folder, 'alone.db'));
+  rewriteLog(alone);
+  expect(alone.inTransaction).toBe(false);
+  alone.close();
+});
+
+test('a ledger that is opened writes again what an earlier process left in its log', () => {
+  log.commit(() => note('a')());
+  age();
+  openLedgerDatabase(db.name).close();
+  expect(isRewritten()).toBe(true);
+});
+
+test.each([true, false])('a connection whose sync has failed (%s) is closed, its log written again', async (fails) => {
+  // The log stays while another connection reads.
+  names();
+  let failure: Error | null = null;
+  const { commit: shared } = groupOf(db, (_file, done) => done(failure));
+  await shared(note('a'));
+  if (fails) failure = Object.assign(new Error('EIO'), { code: 'EIO' });
+  const write = shared(note('b'));
+  if (fails) {
+    await expect(write).rejects.toMatchObject({ code: 'ledger_unavailable' });
+    expect(await syncFailureOf(db)).toMatchObject({ code: 'EIO' });
+  } else expect(await Promise.race([syncFailureOf(db), write])).toBe(1);
+  age();
+  await closeAfterWrites(db);
+  expect([db.open, isRewritten()]).toEqual([false, fails]);
+});
+
+test('a connection that waits for no disk never reports a failed sync', async () => {
+  const memory = openLedgerDatabase(':memory:');
+  expect(await Promise.race([syncFailureOf(memory), Promise.resolve('none')])).toBe('none');
 });
