@@ -11,10 +11,8 @@ import type { Sqlite } from '../lib/sqlite-file.ts';
 /** Pages that are copied between two calls of `onProgress`: 1 MiB of SQLite's default pages. */
 const PAGES_PER_STEP = 256;
 
-interface Contents {
-  readonly version: number;
-  readonly rows: Readonly<Record<string, number>>;
-}
+/** The rows of each table. */
+type Counts = Readonly<Record<string, number>>;
 
 type Progress = (copiedPages: number, totalPages: number) => void;
 
@@ -22,8 +20,8 @@ type Progress = (copiedPages: number, totalPages: number) => void;
  * Makes the copy, and returns the number of rows of each table in it. Throws and leaves no file when the target exists,
  * the source is damaged or the disk is full. The target's directory is made.
  */
-export async function backUpDatabase(source: string, target: string, onProgress?: Progress): Promise<Contents['rows']> {
-  const db = new Database(source, { readonly: true, fileMustExist: true, timeout: 5000 });
+export async function backUpDatabase(source: string, target: string, onProgress?: Progress): Promise<Counts> {
+  const db = new Database(source, { readonly: true, timeout: 5000 });
   const draft = `${target}.part`;
   try {
     mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
@@ -31,12 +29,12 @@ export async function backUpDatabase(source: string, target: string, onProgress?
     closeSync(openSync(draft, 'wx', 0o600));
     try {
       if (existsSync(target)) throw new Error(`${target} exists; it is not overwritten`);
-      const contents = await copy(db, draft, onProgress);
-      checkCopy(draft, contents);
+      const rows = await copy(db, draft, onProgress);
+      checkCopy(draft, rows);
       flush(draft);
       renameSync(draft, target);
       flush(dirname(target));
-      return contents.rows;
+      return rows;
     } finally {
       for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${draft}${suffix}`, { force: true });
     }
@@ -45,23 +43,23 @@ export async function backUpDatabase(source: string, target: string, onProgress?
   }
 }
 
-async function copy(db: Sqlite, draft: string, onProgress?: Progress): Promise<Contents> {
-  // Without the transaction each commit of a writer would start the copy over, under load for ever.
+async function copy(db: Sqlite, draft: string, onProgress?: Progress): Promise<Counts> {
+  // Without the transaction each commit of a writer would start the copy over, under load for ever. It ends with the
+  // connection.
   db.exec('BEGIN');
-  const contents = readContents(db);
+  const rows = countRows(db);
   await db.backup(draft, {
     progress: ({ totalPages, remainingPages }) => {
       onProgress?.(totalPages - remainingPages, totalPages);
       return PAGES_PER_STEP;
     },
   });
-  db.exec('COMMIT');
-  return contents;
+  return rows;
 }
 
 /** Throws unless the copy is sound and holds what the source held. */
-function checkCopy(draft: string, expected: Contents): void {
-  const db = new Database(draft, { fileMustExist: true });
+function checkCopy(draft: string, expected: Counts): void {
+  const db = new Database(draft);
   try {
     // A single file, until it is opened as a ledger again.
     db.pragma('journal_mode = DELETE');
@@ -69,14 +67,14 @@ function checkCopy(draft: string, expected: Contents): void {
     if (faults !== 'ok') throw new Error(`the copy is damaged, and so may be its source: ${faults}`);
     if ((db.pragma('foreign_key_check') as unknown[]).length > 0)
       throw new Error('the copy has rows without their parents');
-    const held = readContents(db);
-    if (JSON.stringify(held) !== JSON.stringify(expected)) throw new Error('the copy has other rows than its source');
+    if (JSON.stringify(countRows(db)) !== JSON.stringify(expected))
+      throw new Error('the copy has other rows than its source');
   } finally {
     db.close();
   }
 }
 
-function readContents(db: Sqlite): Contents {
+function countRows(db: Sqlite): Counts {
   const tables = db
     .prepare<[], string>(
       "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
@@ -84,8 +82,7 @@ function readContents(db: Sqlite): Contents {
     .pluck()
     .all();
   const count = (name: string) => db.prepare<[], number>(`SELECT count(*) FROM "${name}"`).pluck().get() ?? 0;
-  const rows = tables.map((name) => [name, count(name)]);
-  return { version: Number(db.pragma('user_version', { simple: true })), rows: Object.fromEntries(rows) };
+  return Object.fromEntries(tables.map((name) => [name, count(name)]));
 }
 
 /** Syncs a file or a folder. */

@@ -1,4 +1,13 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -55,6 +64,34 @@ describe('a data folder of ours', () => {
     expect(modeOf(join(folder, 'notes.txt'))).toBe('644');
   });
 
+  test('may hold a folder with a file’s name, and a name without a file', () => {
+    const { folder, run } = made(0o700);
+    mkdirSync(join(folder, 'old.db'));
+    chmodSync(join(folder, 'old.db'), 0o755);
+    symlinkSync(join(folder, 'ended'), join(folder, 'ledger.db-wal'));
+    run();
+    expect(modeOf(join(folder, 'old.db'))).toBe('755');
+  });
+
+  asRoot('may hold a closed file of another user', () => {
+    const { folder, run } = made(0o700, { 'ledger.db': 0o600 });
+    chownSync(join(folder, 'ledger.db'), ANOTHER, ANOTHER_GROUP);
+    run();
+    expect(modeOf(join(folder, 'ledger.db'))).toBe('600');
+  });
+
+  test('is left to a system without users', () => {
+    const folder = join(mkdtempSync(join(tmpdir(), 'percall-private-')), 'data');
+    const { getuid } = process;
+    try {
+      Object.assign(process, { getuid: undefined });
+      closeFolder(folder, { info: () => {}, warn: () => {} });
+    } finally {
+      Object.assign(process, { getuid });
+    }
+    expect(existsSync(folder)).toBe(false);
+  });
+
   test('in which everyone may make files is refused as it is', () => {
     const { folder, run } = made(0o1777);
     expect(run).toThrow(/DATA_DIR/);
@@ -87,8 +124,27 @@ describe('a data folder of another user', () => {
   });
 
   asRoot('holds no file that others may read', () => {
-    const { folder, run } = made(0o700, { 'ledger.db': 0o640 });
-    chownSync(join(folder, 'ledger.db'), ANOTHER, ANOTHER_GROUP);
-    expect(run).toThrow(`sudo chmod go-rwx '${join(folder, 'ledger.db')}'`);
+    const { folder, run } = made(0o700, { "it's.db": 0o640 });
+    const path = join(folder, "it's.db");
+    chownSync(path, ANOTHER, ANOTHER_GROUP);
+    const quoted = `'${path.replace("'", "'\\''")}'`;
+    const who = `other users of this machine may read or write ${path}, which belongs to user ${ANOTHER}`;
+    expect(run).toThrow(new Error(`${who}. Close it: sudo chmod go-rwx ${quoted}`));
+  });
+
+  asRoot.each([
+    ['of our user', [], 0],
+    ['that we were given', [ANOTHER_GROUP], ANOTHER_GROUP],
+  ] as const)('may be open to the group %s', (_which, groups, gid) => {
+    const { folder, run } = made(0o770);
+    chownSync(folder, ANOTHER, gid);
+    const before = process.getgroups?.() ?? [];
+    try {
+      process.setgroups?.([...groups]);
+      run();
+    } finally {
+      process.setgroups?.(before);
+    }
+    expect(modeOf(folder)).toBe('770');
   });
 });

@@ -7,7 +7,7 @@ const NUMBERED: Dialect = {
   hasDone: true,
   isNumbered: true,
   rows: (columns, parameters) => `rows(${columns.join(' ')} = ${parameters.join(' ')})`,
-  words: { HERE: 'at @place::text' },
+  words: { HERE: 'at @place::text', BOTH: '@place::text or @other' },
 };
 /** As SQLite writes it. */
 const PLAIN: Dialect = {
@@ -15,7 +15,7 @@ const PLAIN: Dialect = {
   hasDone: false,
   isNumbered: false,
   rows: (columns, parameters) => `rows(${columns.join(' ')} = ${parameters.join(' ')})`,
-  words: { HERE: 'TRUE' },
+  words: { HERE: 'TRUE', BOTH: '@place::text or @other' },
 };
 
 const names = (of: ReturnType<typeof render>): string[] => of.slots.map(({ name }) => name);
@@ -54,6 +54,16 @@ describe('a text', () => {
     const { text, slots } = render(follower, PLAIN, { c: 1 });
     expect(text).toBe('UPDATE a SET b = ? WHERE a.id = ? AND c = ?');
     expect(slots.map(({ done }) => done)).toEqual(['b', 'id', undefined]);
+  });
+
+  test('takes the parameters of a word by their names', () => {
+    for (const [dialect, text] of [
+      [NUMBERED, 'WHERE $1::text or $2'],
+      [PLAIN, 'WHERE ? or ?'],
+    ] as const) {
+      const made = render('WHERE {BOTH}', dialect, { place: 'x', other: 1 });
+      expect([made.text, made.slots]).toEqual([text, [{ name: 'place' }, { name: 'other' }]]);
+    }
   });
 
   test('says a word as its database does, and no database says an unknown one', () => {

@@ -1,4 +1,14 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -13,7 +23,22 @@ beforeEach(() => {
   source = join(folder, 'source.db');
   target = join(folder, 'copies', 'copy.db');
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+afterEach(() => {
+  expect(openFiles()).toEqual([]);
+  rmSync(folder, { recursive: true });
+});
+
+/** What this process has open in the folder. */
+function openFiles(): string[] {
+  return readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      const path = readlinkSync(`/proc/self/fd/${fd}`);
+      return path.startsWith(folder) ? [path] : [];
+    } catch {
+      return [];
+    }
+  });
+}
 
 /** A database of about 4 MiB, so that it is copied in several steps, and a writer that adds to both tables in one transaction. */
 function fill() {
@@ -108,4 +133,36 @@ test('a row without its parent gives no copy', async () => {
 test('a missing source is not created', async () => {
   await expect(backUpDatabase(source, target)).rejects.toThrow();
   expect(readdirSync(folder)).toEqual([]);
+});
+
+test('tells how many pages are copied', async () => {
+  fill().close();
+  const said: [number, number][] = [];
+  await backUpDatabase(source, target, (copied, total) => void said.push([copied, total]));
+  expect(said.length).toBeGreaterThan(2);
+  for (const [at, [copied, total]] of said.entries()) {
+    expect(copied).toBeGreaterThan(said[at - 1]?.[0] ?? -1);
+    expect(copied).toBeLessThanOrEqual(total);
+  }
+});
+
+test('a source that reads well and breaks its own rules gives no copy', async () => {
+  const db = new Database(source);
+  db.exec('CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES (NULL);');
+  db.unsafeMode();
+  db.pragma('writable_schema = ON');
+  db.exec("UPDATE sqlite_schema SET sql = 'CREATE TABLE notes (text TEXT NOT NULL)' WHERE name = 'notes'");
+  db.close();
+  await expect(backUpDatabase(source, target)).rejects.toThrow(
+    'the copy is damaged, and so may be its source: NULL value in notes.text',
+  );
+  expect(readdirSync(join(folder, 'copies'))).toEqual([]);
+});
+
+test('what an earlier draft left beside it goes with the draft', async () => {
+  fill().close();
+  mkdirSync(join(folder, 'copies'));
+  for (const suffix of ['-journal', '-wal', '-shm']) writeFileSync(`${target}.part${suffix}`, '');
+  await backUpDatabase(source, target);
+  expect(readdirSync(join(folder, 'copies'))).toEqual(['copy.db']);
 });
