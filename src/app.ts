@@ -44,7 +44,7 @@ export async function buildApp<S>(deps: AppDeps<S>): Promise<FastifyInstance> {
   const { config, log, metrics, clock } = deps;
   const app = Fastify(serverOptions(config, log));
   const { connections: limits, trustedProxies } = config;
-  limitConnections(app.server, { limits, trustedProxies, clock, log, metrics });
+  limitConnections(app.server, { clock, log }, limits, trustedProxies, metrics);
   const routes: RouteOptions[] = [];
   app.addHook('onRoute', (route) => {
     routes.push(route);

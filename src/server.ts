@@ -77,7 +77,7 @@ async function serve(config: Config): Promise<void> {
     await deps.close();
     await embedded?.stop();
   };
-  const stop = createStop({ app, closeDeps, log, exit });
+  const stop = createStop(log, app, closeDeps, exit);
   void stopWhenSyncFails(deps.ledgerSyncFailed, stop, log);
   for (const signal of ['SIGTERM', 'SIGINT'] as const)
     process.on(signal, () => {

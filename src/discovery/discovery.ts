@@ -73,7 +73,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
     if (source === 'own') return ready.value();
     return source === 'market' ? market.isOnline(url) : true;
   };
-  const job = createCatalogueJob({ catalogue, reads: options.readsCatalogue, onChange: refresh, clock });
+  const job = createCatalogueJob(clock, catalogue, options.readsCatalogue, refresh);
 
   async function searchPage(params: SearchParams): Promise<SearchPage> {
     ready.look();
@@ -129,15 +129,6 @@ function readAt({ readAtMs }: Catalogue): number | null {
   return ms === null ? null : Math.floor(ms / 1000);
 }
 
-interface CatalogueJobOptions {
-  readonly catalogue: Catalogue;
-  reads(): boolean;
-  /** The copy has changed. Must not reject. */
-  readonly onChange: () => Promise<void>;
-  readonly clock: Clock;
-  readonly random?: () => number;
-}
-
 const HOUR_MS = 3_600_000;
 /** How often the job looks for a newer stored copy and for a due read. */
 const TICK_MS = 30_000;
@@ -148,8 +139,14 @@ const RETRY_MS = 300_000;
 /** Reads vary by this share of the interval, so that they leave the full hour, when most timers fire. */
 const JITTER = 0.05;
 
-/** The hour counts from the stored copy, so that restarts do not ask more often. */
-export function createCatalogueJob({ catalogue, reads, onChange, clock, random = Math.random }: CatalogueJobOptions) {
+/** The hour counts from the stored copy, so that restarts do not ask more often. `onChange` must not reject. */
+export function createCatalogueJob(
+  clock: Clock,
+  catalogue: Catalogue,
+  reads: () => boolean,
+  onChange: () => Promise<void>,
+  random: () => number = Math.random,
+) {
   let failures = 0;
   let due: number | null = null;
 

@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { BlockList, isIPv6, type Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import type { Logger } from 'pino';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { AppError } from '../errors.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Common } from '../lib/common.ts';
 import { CLIENTS_PER_SITE, clientKey, createMinuteWindows, isLoopback, siteKey } from '../lib/limits/count.ts';
 import { rawAnswer } from './problems.ts';
 import { createRequestIds } from './server-options.ts';
@@ -19,14 +18,6 @@ interface ConnectionLimits {
   readonly perClient: number;
   /** Null: as many as the process may open files, less a reserve. */
   readonly most: number | null;
-}
-
-interface Parts {
-  readonly limits: ConnectionLimits;
-  readonly trustedProxies: readonly string[];
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly metrics: Registry;
 }
 
 interface Refusal {
@@ -46,7 +37,13 @@ const AT_ALL =
  * Limits connections, so that one client cannot hold all of them. One beyond a limit is closed before the HTTP parser
  * sees it, so nothing is sold on it. Loopback and trusted proxies count in the total alone, and have a reserve of it.
  */
-export function limitConnections(server: Server, { limits, trustedProxies, clock, log, metrics }: Parts): void {
+export function limitConnections(
+  server: Server,
+  { clock, log }: Common,
+  limits: ConnectionLimits,
+  trustedProxies: readonly string[],
+  metrics: Registry,
+): void {
   const most = limits.most ?? connectionsWithin(descriptorLimit());
   const { ofClient, ofSite, reserved } = sharesOf(limits.perClient, most);
   const isProxy = matcherOf(trustedProxies);

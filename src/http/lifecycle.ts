@@ -8,19 +8,17 @@ const GRACE_MS = 10_000;
 /** Otherwise each idle connection would delay the close for its whole keep-alive time. */
 const IDLE_SWEEP_MS = 100;
 
-interface StopOptions {
-  app: FastifyInstance | null;
-  closeDeps: () => Promise<void>;
-  log: Logger;
-  exit: (code: number) => void;
-  graceMs?: number;
-}
-
 /**
  * The stop makes the service unready, takes no new connections, finishes answers in flight, then closes the parts. It
  * exits with 1 when it is slower than `graceMs`, fails, or gets a second signal. The ledger on disk loses no payment.
  */
-export function createStop({ app, closeDeps, log, exit, graceMs = GRACE_MS }: StopOptions) {
+export function createStop(
+  log: Logger,
+  app: FastifyInstance | null,
+  closeDeps: () => Promise<void>,
+  exit: (code: number) => void,
+  graceMs: number = GRACE_MS,
+) {
   let stopping = false;
 
   return async (reason: string, code = 0): Promise<void> => {

@@ -19,13 +19,6 @@ import {
 // What a client reads before its first call: each tool's listing, the schemas of its arguments and of its answers, and
 // the server's instructions.
 
-interface Terms {
-  readonly rails: readonly Rail[];
-  readonly chain: NamedChain;
-  /** CAIP-2, of the chain that the USDC is paid on. */
-  readonly network: string;
-}
-
 export function listFree(endpoint: Endpoint<never>, chain: NamedChain): Listed {
   return {
     ...common(endpoint),
@@ -34,8 +27,17 @@ export function listFree(endpoint: Endpoint<never>, chain: NamedChain): Listed {
   };
 }
 
-/** Its text gives models the price on the address's rail alone, because they cannot choose another. */
-export function listPriced(endpoint: Endpoint<never>, { rails, chain, network }: Terms, address: ToolAddress): Listed {
+/**
+ * Its text gives models the price on the address's rail alone, because they cannot choose another.
+ * `network`: CAIP-2, of the chain that the USDC is paid on.
+ */
+export function listPriced(
+  endpoint: Endpoint<never>,
+  rails: readonly Rail[],
+  chain: NamedChain,
+  network: string,
+  address: ToolAddress,
+): Listed {
   const usd = endpoint.price?.usd ?? '';
   const price =
     askedRail(undefined, rails, address.rail) === 'lightning'

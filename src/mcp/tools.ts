@@ -207,7 +207,7 @@ export function createPricedTool<S>(endpoint: Endpoint<S>, deps: Checkouts<S>): 
     name,
     group: 'priced',
     listedAt: (address) =>
-      isSoldAt(address.rail, rails) ? listPriced(endpoint, { rails, chain, network: deps.network }, address) : null,
+      isSoldAt(address.rail, rails) ? listPriced(endpoint, rails, chain, deps.network, address) : null,
     outputSchema: () => outputSchema(endpoint.result, true),
     run,
   };

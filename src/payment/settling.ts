@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common, Log } from '../lib/common.ts';
 import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
@@ -188,18 +188,16 @@ function reportOf(settler: StatusSource): ReportedStatus {
   };
 }
 
-interface RecoveryOptions {
-  ledger: Pick<Ledger, 'recover'>;
-  /** Boot ids of the other processes that may be alive. Undefined where no other process uses the ledger. */
-  living: (() => readonly string[]) | undefined;
-  /** Milliseconds after its reservation until a row of an unlisted process is taken over: it may have just started. */
-  takeOverAfterMs: number;
-  clock: Clock;
-  log: Pick<Log, 'warn'>;
-}
-
-export function createRecovery(options: RecoveryOptions): Settling['takeOver'] {
-  const { ledger, living, takeOverAfterMs, clock, log } = options;
+/**
+ * Takes over rows of processes that are not in `living`, `takeOverAfterMs` after the reservation: an unlisted one may
+ * have just started. `living` is undefined where no other process uses the ledger.
+ */
+export function createRecovery(
+  { clock, log }: Common,
+  ledger: Pick<Ledger, 'recover'>,
+  living: (() => readonly string[]) | undefined,
+  takeOverAfterMs: number,
+): Settling['takeOver'] {
   return async (dead = []) => {
     const isGone = ({ bootId, reservedAt }: Payment) =>
       dead.includes(bootId) || reservedAt <= clock.nowMs() - takeOverAfterMs;

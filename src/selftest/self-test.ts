@@ -83,7 +83,7 @@ export async function createSelfTest(options: SelfTestOptions): Promise<SelfTest
 
   const { intervalMs } = selfTest;
   const task = async (signal: AbortSignal) => (mayRun() ? run(signal) : undefined);
-  return { run, ...createSchedule({ task, clock, firstMs: FIRST_MS, intervalMs, random }) };
+  return { run, ...createSchedule(clock, task, FIRST_MS, intervalMs, random) };
 }
 
 /** A USDC route's listed price, under any of its paths. */
@@ -195,21 +195,20 @@ class SelfTestFault extends Error {
   }
 }
 
-interface ScheduleOptions {
-  /** Must not reject, and returns soon after the signal aborts. */
-  readonly task: (signal: AbortSignal) => Promise<void>;
-  readonly clock: Clock;
-  readonly firstMs: number;
-  /** Between the beginnings of two runs, on average. */
-  readonly intervalMs: number;
-  readonly random: () => number;
-}
-
 /** How much an interval may differ from the configured one, either way. */
 const JITTER = 0.05;
 
-/** One run at a time; after a longer one the next follows at once. Varied by 5 %: most timers fire on the full hour. */
-export function createSchedule({ task, clock, firstMs, intervalMs, random }: ScheduleOptions) {
+/**
+ * One run at a time; after a longer one the next follows at once. Varied by 5 %: most timers fire on the full hour.
+ * `task` must not reject, and returns soon after the signal aborts. `intervalMs` is between two beginnings.
+ */
+export function createSchedule(
+  clock: Clock,
+  task: (signal: AbortSignal) => Promise<void>,
+  firstMs: number,
+  intervalMs: number,
+  random: () => number,
+) {
   async function step(signal: AbortSignal): Promise<number> {
     const next = clock.nowMs() + intervalMs * (1 + JITTER * (2 * random() - 1));
     await task(signal);

@@ -90,7 +90,7 @@ export async function copyLedger(options: CopyOptions): Promise<readonly CopiedT
     source.exec('BEGIN');
     checkSource(source, options.source);
     return await withOwnClient(url, connectTimeoutMs, async (client) => {
-      await migratePostgres(client, { name: `the ledger ${place}`, nowMs });
+      await migratePostgres(client, `the ledger ${place}`, nowMs);
       await begin(client);
       await checkTarget(client, place);
       const copied: CopiedTable[] = [];

@@ -188,12 +188,12 @@ export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSe
   const { config, ledger, clock, log } = parts;
   switch (settledBy.kind) {
     case 'local': {
-      const takeOver = createRecovery({ ledger, living: undefined, takeOverAfterMs: 0, clock, log });
+      const takeOver = createRecovery({ clock, log }, ledger, undefined, 0);
       return openLocalSettling(parts, takeOver);
     }
     case 'switched': {
       const { leader, living, takeOverAfterMs, join } = settledBy;
-      const takeOver = createRecovery({ ledger, living, takeOverAfterMs, clock, log });
+      const takeOver = createRecovery({ clock, log }, ledger, living, takeOverAfterMs);
       const openLocal = (fencingToken: number) => openLocalSettling(parts, takeOver, fencingToken);
       const remote = createRemoteSettling({ ledger, leader, clock, waitMs: config.settleWaitMs, onLeft, log });
       return createSwitchedSettling({ remote, openLocal, takeOver, join, log });

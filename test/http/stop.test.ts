@@ -35,13 +35,13 @@ async function busy(graceMs = 10_000) {
   });
   socket.write('GET /t/slow HTTP/1.1\r\nHost: x\r\n\r\n');
   await running;
-  const stop = createStop({
-    app: t.app,
-    closeDeps: async () => void events.push('deps closed'),
-    log: createLogger('info', captureLog().destination),
-    exit: (code) => void events.push(`exit ${code}`),
+  const stop = createStop(
+    createLogger('info', captureLog().destination),
+    t.app,
+    async () => void events.push('deps closed'),
+    (code) => void events.push(`exit ${code}`),
     graceMs,
-  });
+  );
   /** Everything that was received before the server closed the connection. */
   const received = async () => {
     if (!socket.closed) await once(socket, 'close');
@@ -110,12 +110,7 @@ describe('a stop', () => {
     const codes: number[] = [];
     const { lines, destination } = captureLog();
     const closeDeps = () => Promise.reject(new Error('the store is gone'));
-    await createStop({
-      app: t.app,
-      closeDeps,
-      log: createLogger('info', destination),
-      exit: (code) => void codes.push(code),
-    })('SIGTERM');
+    await createStop(createLogger('info', destination), t.app, closeDeps, (code) => void codes.push(code))('SIGTERM');
     expect(codes).toEqual([1]);
     expect(JSON.stringify(lines)).toContain('the store is gone');
   });

@@ -35,7 +35,7 @@ async function openPostgres(): Promise<Open> {
   const pools = openPools({ url, size, connectTimeoutMs, statementTimeoutMs, applicationName: 'test' });
   for (const text of [MAKE, LOG]) await pools.writes.query(inWords(text, 'NUMERIC(78, 0)', 'BOOLEAN', 'BIGINT'));
   const retry = createRetry(systemClock);
-  const queue = (turn: Turn) => createWriteQueue({ pool: pools.writes, retry, turn });
+  const queue = (turn: Turn) => createWriteQueue(pools.writes, retry, turn);
   const queues = { payments: queue('payments'), lightning: queue('lightning'), others: queue('others') };
   return { db: ledgerOver(pools, retry, queues), close: pools.close };
 }

@@ -89,7 +89,7 @@ describe('a step in words of both databases', () => {
       const column = async (text: string) =>
         (await client.query(text)).rows.map((row: object) => Object.values(row)[0] as unknown);
       try {
-        await migratePostgres(client, { name: 'the ledger x', nowMs: 1, steps: stepsOf('postgres', folder) });
+        await migratePostgres(client, 'the ledger x', 1, stepsOf('postgres', folder));
         expect(await column('SELECT max(version) FROM ledger_migrations')).toEqual([String(NEXT)]);
         const columns = await column(
           `SELECT attname || ' ' || format_type(atttypid, atttypmod) FROM pg_attribute
@@ -118,7 +118,7 @@ describe('a step in words of both databases', () => {
       const client = new Client({ connectionString: await freshDatabase('template1') });
       await client.connect();
       try {
-        await migratePostgres(client, { name: 'the ledger x', nowMs: 1, steps: stepsOf('postgres', folder) });
+        await migratePostgres(client, 'the ledger x', 1, stepsOf('postgres', folder));
         const { rows } = await client.query('SELECT max(version) AS last FROM ledger_migrations');
         expect(rows).toEqual([{ last: String(NEXT) }]);
         expect((await client.query('SELECT 1 FROM usdc_payments')).rows).toEqual([]);

@@ -39,7 +39,7 @@ describePostgres('the schema of PostgreSQL', () => {
     (await client.query(sql)).rows.map((row) => Object.values(row)[0]);
   const versions = async () => (await column('SELECT version FROM ledger_migrations ORDER BY version')).map(Number);
   const run = (steps: readonly Migration[]) =>
-    withOwnClient(url, 5000, (own) => migratePostgres(own, { name: 'the ledger x', nowMs: 1, steps }));
+    withOwnClient(url, 5000, (own) => migratePostgres(own, 'the ledger x', 1, steps));
   const runWithout = (...versions: number[]) => run(STEPS.filter(({ version }) => !versions.includes(version)));
 
   test('is created once by instances that start at the same moment, and all of them serve', async () => {

@@ -60,7 +60,7 @@ export function createLightning(options: LightningOptions) {
   const buyers = createRecentBuyers(clock);
   const issuance = createIssuance(invoicesPerMinute, clock, options.windows);
   const keepMs = replies.keepSeconds * 1000;
-  const serve = createServeGranted({ store, quota, clock, handlerTimeoutMs, keepMs, log });
+  const serve = createServeGranted({ clock, log }, store, quota, handlerTimeoutMs, keepMs);
   const verifyProof = createProofVerifier({ store, issuer, rates, network, shared, clock });
   const bounds = { issuance, quota, buyers, turns: createClientTurns(OFFER_TURNS) };
   const offer = createOffers({ store, issuer, rates, network, clock, ...bounds, newcomers: createNewcomers(clock) });

@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common } from '../../lib/common.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
 import type { Claim, LightningStore, ProofKey } from '../../store/ports/lightning.ts';
 import { openReply, type ReplyQuota, sealReply } from './kept-replies.ts';
@@ -16,23 +16,19 @@ import { INVOICE_SECONDS, SKEW_SECONDS } from './terms.ts';
 /** Added to the handler's time-out. A lease that is older belongs to a dead process. */
 const LEASE_MARGIN_MS = 5000;
 
-interface ServeGrantedOptions {
-  store: LightningStore;
-  quota: ReplyQuota;
-  clock: Clock;
-  handlerTimeoutMs: number;
-  /** Milliseconds after the delivery in which an answer can be fetched again. */
-  keepMs: number;
-  log: Pick<Log, 'warn' | 'error'>;
-}
-
 export interface ServeGranted {
   (call: LightningCall, key: ProofKey, claim: Claim, holder: string): Promise<Uint8Array>;
   delivered(key: ProofKey): Promise<void>;
 }
 
-export function createServeGranted(options: ServeGrantedOptions): ServeGranted {
-  const { store, quota, clock, handlerTimeoutMs, keepMs, log } = options;
+/** `keepMs`: milliseconds after the delivery in which an answer can be fetched again. */
+export function createServeGranted(
+  { clock, log }: Common,
+  store: LightningStore,
+  quota: ReplyQuota,
+  handlerTimeoutMs: number,
+  keepMs: number,
+): ServeGranted {
   const failures = createFailedRuns(clock);
 
   async function stored(call: LightningCall, key: ProofKey): Promise<Uint8Array | null> {

@@ -53,7 +53,7 @@ export function openGatewayRail(needs: GatewayNeeds, status: Pick<Settler, 'unav
   const { config, ledger, outgoing, clock } = needs;
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
-  const gateway = openGateway(rails.gateway, { network, publicOrigin, upstreams: outgoing.upstreams, clock });
+  const gateway = openGateway(rails.gateway, clock, network, publicOrigin, outgoing.upstreams);
   const scheme = createGatewayScheme({ gateway, status, ledger, config, clock });
   return {
     info: gatewayInfo,
@@ -242,19 +242,14 @@ export const gatewayInfo: RailInfo = {
   service: ({ gateway }) => gateway && { name: 'gateway', isVital: false },
 };
 
-interface OpenGatewayOptions {
-  network: { readonly caip2: `eip155:${number}`; readonly usdc: `0x${string}` };
-  publicOrigin: string;
-  upstreams: Upstreams;
-  clock: Clock;
-}
-
 /** For both parts of a sale: the serving process asks it before the handler runs, the settling one afterwards. */
 function openGateway(
   { url, token, wallet, timeoutMs }: NonNullable<Config['rails']['gateway']>,
-  options: OpenGatewayOptions,
+  clock: Clock,
+  network: { readonly caip2: `eip155:${number}`; readonly usdc: `0x${string}` },
+  publicOrigin: string,
+  upstreams: Upstreams,
 ) {
-  const { network, publicOrigin, upstreams, clock } = options;
   const { caip2, usdc } = network;
   const upstream = upstreams.open({ name: 'gateway', timeoutMs, ...REMOTE_BOUNDS });
   const client = createGatewayClient({ upstream, url, token, network: caip2 });

@@ -96,22 +96,19 @@ const VERSIONS = `CREATE TABLE IF NOT EXISTS ledger_migrations (
 
 type Client = Pick<ClientBase, 'query'>;
 
-interface MigrateOptions {
-  /** The ledger's name in error messages, without a password. */
-  readonly name: string;
-  readonly nowMs: number;
-  readonly steps?: readonly Migration[];
-}
-
 /**
  * Applies the steps that this database lacks. Each is one transaction that begins with the version's own row: of
  * several instances that start at once, one inserts the row and the others wait for it. Throws for a database of a
  * newer program, whose rows may have a meaning that this program does not know, and for one of an older program than
  * `OLDEST_BESIDE` while instances run on it.
- * The connection is one whose statements have no time-out, because an index on a large table may take long.
+ * `name` is the ledger's in error messages, without a password. The connection is one whose statements have no time-out, because an index on a large table may take long.
  */
-export async function migratePostgres(client: Client, options: MigrateOptions): Promise<void> {
-  const { name, nowMs, steps = stepsOf('postgres') } = options;
+export async function migratePostgres(
+  client: Client,
+  name: string,
+  nowMs: number,
+  steps: readonly Migration[] = stepsOf('postgres'),
+): Promise<void> {
   const newest = steps.at(-1)?.version ?? 0;
   await client.query('SET synchronous_commit = on');
   await unlessRaced(client, VERSIONS);

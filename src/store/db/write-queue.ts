@@ -61,17 +61,11 @@ interface Ends {
 type WaitingWrite = Shared & Ends;
 type WaitingPlan = Planned & Ends;
 
-interface WriteQueueOptions {
-  readonly pool: Pool;
-  readonly retry: Retry;
-  /** Queues of one turn, in all instances, write one after the other. */
-  readonly turn: string;
-  /** Called when a transaction has failed for good, also when its outcome is unknown. */
-  readonly onFailure?: () => void;
-}
-
-/** The queue of one turn, in this process. */
-export function createWriteQueue({ pool, retry, turn, onFailure = () => {} }: WriteQueueOptions): WriteQueue {
+/**
+ * The queue of one turn, in this process: queues of one turn, in all instances, write one after the other. `onFailure`
+ * is called when a transaction has failed for good, also when its outcome is unknown.
+ */
+export function createWriteQueue(pool: Pool, retry: Retry, turn: string, onFailure: () => void = () => {}): WriteQueue {
   let waiting: (WaitingWrite | WaitingPlan)[] = [];
   let running: Promise<void> | null = null;
   const takeTurn = TAKE_TURN({ turn });

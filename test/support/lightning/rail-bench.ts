@@ -18,6 +18,7 @@ import { decodePayment, quotedChallenge } from '../../../src/payment/protocols/x
 import type { LightningStore } from '../../../src/store/ports/lightning.ts';
 import type { RateSource } from '../../../src/upstream/rates/bitcoin.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
+import { quiet } from '../quiet.ts';
 import { openIssuerBench } from './issuer-bench.ts';
 import { type LightningRequirement, proofHeader } from './lightning-buyer.ts';
 
@@ -64,6 +65,7 @@ export async function openRailBench(choices: Choices = {}) {
   const handler = { runs: [] as string[], run: (async (tag) => `answer to ${tag}`) as Run };
   const warned: [level: string, message: string, detail: object][] = [];
   const log = {
+    ...quiet,
     warn: (detail: object, message: string) => void warned.push(['warn', message, detail]),
     error: (detail: object, message: string) => void warned.push(['error', message, detail]),
   };
@@ -80,7 +82,7 @@ export async function openRailBench(choices: Choices = {}) {
     turns: createClientTurns(choices.turns ?? { running: 4, waiting: 4, waitingPerClient: 4 }),
   });
   const verifyProof = createProofVerifier({ store, issuer: configuredIssuer, rates, network: MAINNET, shared, clock });
-  const serve = createServeGranted({ store, clock, handlerTimeoutMs: HANDLER_MS, quota, keepMs: 900_000, log });
+  const serve = createServeGranted({ clock, log }, store, quota, HANDLER_MS, 900_000);
   const redeem = createRedeem({
     store,
     issuer: configuredIssuer,

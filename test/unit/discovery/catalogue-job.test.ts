@@ -34,7 +34,13 @@ async function start({ reads = true, readAtMs = null as number | null } = {}) {
   const onChange = async () => {
     calls.changes += 1;
   };
-  const job = createCatalogueJob({ catalogue, reads: () => reads, onChange, clock, random: () => 0.5 });
+  const job = createCatalogueJob(
+    clock,
+    catalogue,
+    () => reads,
+    onChange,
+    () => 0.5,
+  );
   stopping.push(job.stop);
   job.start();
   job.start();
@@ -90,7 +96,12 @@ describe('the catalogue’s job', () => {
     await job.stop();
     await clock.advance(5 * HOUR);
     expect(calls.readAt).toEqual([0]);
-    const idle = createCatalogueJob({ catalogue: NO_CATALOGUE, reads: () => true, onChange: async () => {}, clock });
+    const idle = createCatalogueJob(
+      clock,
+      NO_CATALOGUE,
+      () => true,
+      async () => {},
+    );
     await idle.stop();
   });
 });

@@ -8,7 +8,7 @@ const never = (signal: AbortSignal) =>
   new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 
 function scheduled(clock: ManualClock, task: (signal: AbortSignal) => Promise<void>, random = () => 0.5) {
-  return createSchedule({ task, clock, firstMs: 5000, intervalMs: MINUTE, random });
+  return createSchedule(clock, task, 5000, MINUTE, random);
 }
 
 describe('the self-test’s schedule', () => {
