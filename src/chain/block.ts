@@ -48,24 +48,23 @@ const headerSchema = z
     transactionCount: transactions.length,
   }));
 
-/** A block without its transactions; `at` in Unix seconds (on Arc two or three neighbours share one). */
+/** `at` in Unix seconds: two or three blocks of Arc share one. */
 export type Header = z.output<typeof headerSchema>;
 
 export function headerCall(block: number | 'latest'): RpcCall {
   return { method: 'eth_getBlockByNumber', params: [block === 'latest' ? block : toQuantity(block), false] };
 }
 
-/** The answer to `headerCall`. Throws UpstreamFailed when the node lacks the block: callers ask for existing ones. */
+/** Throws UpstreamFailed when the node lacks the block: callers ask for existing ones. */
 export function readHeader(outcome: RpcOutcome | undefined, block: number | 'latest'): Header {
   return readOutcome(outcome, headerSchema, `block ${block}`);
 }
 
-/** Like `readHeader`, but returns null when the node lacks the block, such as a pruned genesis. */
+/** Null when the node lacks the block, such as a pruned genesis. */
 export function readHeaderOrNull(outcome: RpcOutcome | undefined, block: number): Header | null {
   return resultOf(outcome, `block ${block}`) === null ? null : readHeader(outcome, block);
 }
 
-/** The newest block; on Arc also the final one. */
 export async function readLatestHeader(chain: ChainClient, options: RpcOptions): Promise<Header> {
   const [outcome] = await chain.batch([headerCall('latest')], options);
   return readHeader(outcome, 'latest');
@@ -79,12 +78,12 @@ export async function readBlockNumber(chain: ChainClient, options: RpcOptions): 
 const headers = createSingleFlight<Header, ChainClient>();
 const numbers = createSingleFlight<number, ChainClient>();
 
-/** The newest block, by one request for all who ask meanwhile. It outlives any caller; its failure reaches all. */
+/** One request for all who ask meanwhile. It outlives any caller; its failure reaches all. */
 export function readNewestHeader(chain: ChainClient): Promise<Header> {
   return headers(chain, undefined, () => readLatestHeader(chain, {}));
 }
 
-/** The newest block's number, at which the reads of one answer are then pinned; one request for all callers too. */
+/** Also one request for all callers, who then pin an answer's reads to this block. */
 export function readNewestNumber(chain: ChainClient): Promise<number> {
   return numbers(chain, undefined, () => readBlockNumber(chain, {}));
 }
@@ -110,18 +109,18 @@ export const fullBlockCall = (block: number): RpcCall => ({
   method: 'eth_getBlockByNumber',
   params: [toQuantity(block), true],
 });
-/** Not every node has this method. */
+/** Some nodes lack this method. */
 export const blockReceiptsCall = (block: number): RpcCall => ({
   method: 'eth_getBlockReceipts',
   params: [toQuantity(block)],
 });
 
-/** Reads a header; its `transactions` may be hashes or whole. Throws Contradiction when it is another block. */
+/** Its `transactions` may be hashes or whole. Throws Contradiction when it is another block. */
 export function readLinkedHeader(outcome: RpcOutcome | undefined, number: number | 'latest'): LinkedHeader {
   return toHeader(blockFields(outcome, number), number);
 }
 
-/** Reads a whole block. Throws Contradiction when it is another block, or a transaction names another one. */
+/** Throws Contradiction when it is another block, or a transaction names another one. */
 export function readFullBlock(outcome: RpcOutcome | undefined, number: number): FullBlock {
   const fields = blockFields(outcome, number);
   const header = toHeader(fields, number);
@@ -141,8 +140,8 @@ export function readFullBlock(outcome: RpcOutcome | undefined, number: number): 
 
 function blockFields(outcome: RpcOutcome | undefined, number: number | 'latest'): Fields {
   const result = resultOrRefusal(outcome);
-  // Callers only ask for blocks at or below a head that a provider reported.
-  if (result === null || result === undefined) throw new Contradiction('missing', `no block ${number}`);
+  // Callers ask for no block above a head that a provider reported.
+  if (result == null) throw new Contradiction('missing', `no block ${number}`);
   return fieldsOf(result, 'a block');
 }
 
@@ -171,25 +170,25 @@ export interface Creation {
 export interface TransactionCost {
   readonly kind: TransactionKind;
   readonly gasUsed: number;
-  /** Per gas, in wei, priority fee included. */
+  /** In wei, priority fee included. */
   readonly effectiveGasPrice: bigint;
 }
 
 export interface BlockReceipts {
   readonly created: readonly Creation[];
   readonly costs: readonly TransactionCost[];
-  /** The logs whose first topic the caller asked for, in the block's order. */
+  /** Those whose first topic the caller asked for, in the block's order. */
   readonly logs: readonly BlockLog[];
 }
 
-/** Checks that each transaction has its receipt, in order and of this block, and that log indices rise through it. */
+/** Each transaction must have its receipt of this block, in order, and log indices must rise. */
 export function readBlockReceipts(
   outcome: RpcOutcome | undefined,
   { header, transactions }: FullBlock,
   topics: ReadonlySet<string>,
 ): BlockReceipts {
   const result = resultOrRefusal(outcome);
-  if (result === null || result === undefined) throw new Contradiction('missing', `no receipts of ${header.number}`);
+  if (result == null) throw new Contradiction('missing', `no receipts of ${header.number}`);
   const receipts = listOf(result, 'receipts');
   if (receipts.length !== transactions.length) {
     throw new Contradiction('receiptCount', `${receipts.length} receipts of ${transactions.length} transactions`);
@@ -217,14 +216,14 @@ export function readBlockReceipts(
   return { created, costs, logs };
 }
 
-/** The contract that a transaction created, from its own receipt. Null when it created none or failed. */
+/** Null when the transaction created no contract or failed. */
 export function readReceiptCreation(
   outcome: RpcOutcome | undefined,
   header: LinkedHeader,
   transaction: BlockTransaction,
 ): Creation | null {
   const result = resultOrRefusal(outcome);
-  if (result === null || result === undefined) throw new Contradiction('missing', `no receipt of ${transaction.hash}`);
+  if (result == null) throw new Contradiction('missing', `no receipt of ${transaction.hash}`);
   return readCreation(fieldsOf(result, 'a receipt'), header, transaction);
 }
 
@@ -237,7 +236,7 @@ function readCreation(receipt: Fields, header: LinkedHeader, { hash, from, to }:
   return { address: accountOf(receipt.contractAddress, 'contractAddress'), deployer: from, transactionHash: hash };
 }
 
-/** An event with its place in the chain and the time of its block; hex in lower case. */
+/** Hex in lower case. */
 export interface BlockLog {
   readonly block: number;
   /** Unix seconds. */
@@ -249,16 +248,16 @@ export interface BlockLog {
   readonly data: Hex;
 }
 
-/** What to ask eth_getLogs for: emitters (none means any) and topics by position. */
+/** No addresses mean any; topics by position. */
 export interface LogQuery {
   readonly addresses: readonly Hex[];
   readonly topics: readonly (Hex | readonly Hex[] | null)[];
 }
 
-/** Blocks of one eth_getLogs: public nodes refuse 10,000 and more. On Arc these are 83 minutes. */
+/** Public nodes refuse 10,000 blocks and more. On Arc these are 83 minutes. */
 export const MAX_LOG_SPAN = 9_999;
 
-/** For blocks `from` to `to`, both included. */
+/** `to` included. */
 export function logsCall({ addresses, topics }: LogQuery, from: number, to: number): RpcCall {
   const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
   return { method: 'eth_getLogs', params: [{ ...range, ...(addresses.length > 0 && { address: addresses }), topics }] };
@@ -271,10 +270,10 @@ export interface KnownBlocks {
   hashOf(block: number): Hex | null;
 }
 
-/** Some nodes silently cut large answers to this many logs (measured on Arc's public endpoints). */
+/** Where some nodes silently cut an answer (measured on Arc's public endpoints). */
 const ANSWER_CAP = 20_000;
 
-/** Null where the node refuses, or may have cut its answer: try a shorter span. A log's own time goes before `atOf`. */
+/** Null where the node refuses, or may have cut its answer. A log's own time goes before `atOf`. */
 export function readLogs(outcome: RpcOutcome | undefined, { from, to, atOf, hashOf }: KnownBlocks): BlockLog[] | null {
   const result = resultOrRefusal(outcome);
   if (result === undefined) return null;

@@ -3,9 +3,9 @@ import { keccak256 } from '../lib/secp256k1.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
 
-// Contracts: how one is called, what it returned, which function an input names; whose code it runs, and its label.
+// How a contract is called, what it returned, which function an input names; whose code it runs, and its label.
 
-/** ERC-20, ERC-165 and EIP-3009: the first four bytes of keccak-256 of the signature (checked by a test). */
+/** ERC-20, ERC-165 and EIP-3009. Checked by a test. */
 export const SELECTORS = {
   'name()': '0x06fdde03',
   'symbol()': '0x95d89b41',
@@ -21,10 +21,10 @@ export const SELECTORS = {
   'receiveWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)': '0x88b7ab63',
 } as const;
 
-/** Topic of `Transfer(address,address,uint256)`, which ERC-20, ERC-721 and Arc's system log share. */
+/** `Transfer(address,address,uint256)` of ERC-20, ERC-721 and Arc's system log. */
 export const TRANSFER_TOPIC = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-/** 1,000,000. Reading a name takes some ten thousand, through a proxy too; what needs more would only load the node. */
+/** 1,000,000. Reading a name takes some ten thousand, through a proxy too. */
 const CALL_GAS = '0xf4240';
 
 export function viewCall(to: string, input: string, block: number | 'latest'): RpcCall {
@@ -34,16 +34,16 @@ export function viewCall(to: string, input: string, block: number | 'latest'): R
   };
 }
 
-/** An unsigned integer returned by a contract. Null when it returned less than one 32-byte word, or no hex. */
+/** Null when less than one 32-byte word was returned, or no hex. */
 export function decodeUint(returned: string): bigint | null {
   return /^0x[0-9a-fA-F]{64}/.test(returned) ? BigInt(returned.slice(0, 66)) : null;
 }
 
-/** Longest name or symbol that is passed on. A third party's contract chooses these strings. */
+/** A third party chooses these strings. */
 const MAX_TEXT = 64;
 const WORD = 32;
 
-/** A name or symbol: ABI `string`, or an older token's `bytes32`. Null when neither, no UTF-8, or nothing printable. */
+/** ABI `string`, or an older token's `bytes32`. Null when neither, no UTF-8, or nothing printable. */
 export function decodeText(returned: string): string | null {
   const bytes = Buffer.from(returned.slice(2), 'hex');
   if (bytes.length === WORD) return printable(bytes.subarray(0, bytes.indexOf(0) === -1 ? WORD : bytes.indexOf(0)));
@@ -66,16 +66,16 @@ function printable(bytes: Uint8Array): string | null {
   } catch {
     return null;
   }
-  // Control and invisible formatting characters (direction overrides too) could disguise one token as another.
+  // Invisible characters (direction overrides too) could disguise one token as another.
   const visible = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '').trim();
   return visible === '' ? null : Array.from(visible).slice(0, MAX_TEXT).join('');
 }
 
-/** The struct `ChannelConfig` of x402's batch settlement. */
+/** `ChannelConfig` of x402's batch settlement. */
 const CHANNEL = '(address,address,address,address,address,uint40,bytes32)';
 const CLAIMS = `((${CHANNEL},uint128),bytes,uint128)[]`;
 
-/** State-changing functions of ERC-20, 721, 1155, 2612 and 3009, WETH9, Safe, and the contracts in `contracts.ts`. */
+/** Of ERC-20, 721, 1155, 2612 and 3009, WETH9, Safe, and the contracts below. */
 const SIGNATURES: readonly string[] = [
   ...Object.keys(SELECTORS),
   'approve(address,uint256)',
@@ -152,7 +152,7 @@ interface Method {
   readonly signature: string | null;
 }
 
-/** Null for less than four bytes. A selector is four bytes of a hash, so a contract may give it another meaning. */
+/** Null for less than four bytes. A contract may give a selector another meaning. */
 export function methodOf(input: string): Method | null {
   const selector = /^0x[0-9a-f]{8}/.exec(input.toLowerCase())?.[0] as `0x${string}` | undefined;
   if (selector === undefined) return null;
@@ -164,41 +164,40 @@ function selectorOf(signature: string): string {
   return `0x${Buffer.from(keccak256(Buffer.from(signature))).toString('hex', 0, 4)}`;
 }
 
-// --- What a contract is. Slots and symbols are claims: it may write anything there
+// --- What a contract is. Slots and symbols are its claims
 
 type ProxyStandard = 'EIP-7702' | 'EIP-1167' | 'EIP-1967' | 'EIP-1967 beacon' | 'ZeppelinOS';
 
-/** Whose code an account runs. Addresses are in lower case. */
+/** Whose code an account runs. In lower case. */
 export interface Proxy {
   readonly standard: ProxyStandard;
   /** Null when the beacon names none. */
   readonly target: Hex | null;
-  /** The contract that names the target to all its proxies. */
   readonly beacon: Hex | null;
 }
 
 interface AccountCode {
-  /** Null when the node gave none, which is not the same as an account without code (0x). */
+  /** `0x` for an account without code; null when the node gave none. */
   readonly code: Hex | null;
-  /** Null when it is none by a standard that we know, undefined when the node gave no code or no storage. */
+  /** Null when it is no known kind of proxy, undefined when the node gave no code or no storage. */
   readonly proxy: Proxy | null | undefined;
 }
 
-/** Checked by a test. EIP-1967: keccak-256 of the name less one. ZeppelinOS, of Circle's token proxies: keccak-256. */
+/** Checked by a test. EIP-1967: keccak-256 of the name less one. ZeppelinOS (Circle's tokens): keccak-256. */
 export const PROXY_SLOTS = {
   'eip1967.proxy.implementation': '0x360894a13ba1a3210667c828492db98dca3e2076cc3735a920a3ca505d382bbc',
   'eip1967.proxy.beacon': '0xa3f0ad74e5423aebfd80d3ef4346578335a9a72aeaee59ff6cb3582b35133d50',
   'org.zeppelinos.proxy.implementation': '0x7050c9e0f4ca769c69bd3a8ef740bc37934f8e2c036e5a723fd8ee048ed3f8c3',
 } as const;
-/** A beacon's `implementation()` (checked by a test). */
+/** `implementation()`, checked by a test. */
 export const BEACON_SELECTOR = '0x5c60da1b';
 
-/** EIP-1167: the whole code of a minimal proxy, around the address that it stands for. */
+/** EIP-1167: a minimal proxy's whole code, around its target. */
 const MINIMAL_PROXY = /^0x363d3d373d3d3d363d73([0-9a-f]{40})5af43d82803e903d91602b57fd5bf3$/;
-/** EIP-7702: the whole code of a wallet that delegates, before the address whose code it runs. */
+/** EIP-7702: a delegating wallet's whole code. */
 const DELEGATION = /^0xef0100([0-9a-f]{40})$/;
 
-/** The calls whose outcomes `readAccountCode` takes, for one batch with the caller's other reads. */
+/** For one batch with the caller's other reads. */
 export function accountCodeCalls(address: string, block: number): RpcCall[] {
   const at = toQuantity(block);
   const slots = Object.values(PROXY_SLOTS);
@@ -208,7 +207,7 @@ export function accountCodeCalls(address: string, block: number): RpcCall[] {
   ];
 }
 
-/** An account's code, and by the first standard that applies, whose code it runs. A beacon costs one more request. */
+/** Takes the outcomes of `accountCodeCalls`. The first standard that applies counts. A beacon costs one more request. */
 export async function readAccountCode(
   chain: ChainClient,
   outcomes: readonly RpcOutcome[],
@@ -238,15 +237,12 @@ function codeOf(outcome: RpcOutcome | undefined): Hex | null {
   return answer === undefined ? null : (answer.toLowerCase() as Hex);
 }
 
-/** The delegate of a wallet's code by EIP-7702, in lower case; null for other code. Such an account stays a wallet. */
-export function delegateOf(code: string): Hex | null {
-  const match = DELEGATION.exec(code)?.[1];
-  return match === undefined ? null : `0x${match}`;
-}
+/** By EIP-7702, of code in lower case. Such an account stays a wallet. */
+export const delegateOf = (code: string): Hex | null => addressBy(DELEGATION, code);
+const minimalTarget = (code: string): Hex | null => addressBy(MINIMAL_PROXY, code);
 
-/** The target of a minimal proxy's code; null for any other code. The code is in lower case. */
-function minimalTarget(code: string): Hex | null {
-  const match = MINIMAL_PROXY.exec(code)?.[1];
+function addressBy(form: RegExp, code: string): Hex | null {
+  const match = form.exec(code)?.[1];
   return match === undefined ? null : `0x${match}`;
 }
 
@@ -260,7 +256,7 @@ function addressIn(word: string): Hex | null {
   return match === undefined || /^0+$/.test(match) ? null : `0x${match.toLowerCase()}`;
 }
 
-/** Null when the beacon gives no address or the node does not answer: the caller's answer does not depend on it. */
+/** Null also when the node does not answer: the caller's answer does not depend on it. */
 async function askBeacon(chain: ChainClient, beacon: Hex, block: number, options: RpcOptions): Promise<Hex | null> {
   const outcomes = await chain.batch([viewCall(beacon, BEACON_SELECTOR, block)], options).catch((error: unknown) => {
     if (options.signal?.aborted) throw error;
@@ -269,7 +265,7 @@ async function askBeacon(chain: ChainClient, beacon: Hex, block: number, options
   return addressIn(bytesOf(outcomes[0]));
 }
 
-/** A contract and its code, both in lower case. The code is null when it was read before and is no minimal proxy's. */
+/** In lower case. `code` is null when it was read before and is no minimal proxy's. */
 export interface ContractCode {
   readonly address: `0x${string}`;
   readonly code: `0x${string}` | null;
@@ -281,7 +277,7 @@ interface ContractLabel {
   readonly isProxy: boolean;
 }
 
-/** What each contract seems to be: its known name, proxy target and symbol. Rejects when no provider answers. */
+/** By known name, proxy target and symbol. Rejects when no provider answers. */
 export async function labelContracts(
   chain: ChainClient,
   contracts: readonly ContractCode[],
@@ -332,7 +328,7 @@ function label(
   };
 }
 
-/** Contracts that carry a name on both of Arc's networks. Source: `arc.md` of the project's facts, section 2. */
+/** On both of Arc's networks. Source of all names: `arc.md` of the project's facts, section 2. */
 const EVERYWHERE = {
   '0x3600000000000000000000000000000000000000': 'USDC',
   '0xca11bde05977b3631167028862be2a173976ca11': 'Multicall3',
@@ -390,7 +386,7 @@ const BY_CHAIN: Record<number, ReadonlyMap<string, string>> = {
   5042002: new Map(Object.entries({ ...EVERYWHERE, ...TESTNET })),
 };
 
-/** The name under which a contract is known on a chain; null for an unknown contract. Addresses are in lower case. */
+/** Null for an unknown contract. `address` is in lower case. */
 export function knownContract(chainId: number, address: string): string | null {
   return BY_CHAIN[chainId]?.get(address) ?? null;
 }

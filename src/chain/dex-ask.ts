@@ -5,9 +5,9 @@ import { type CreatedPool, NATIVE_CURRENCY, type PoolKind } from './dex.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, readOutcome } from './rpc/wire.ts';
 
-// Which pools exist, asked of the contracts that create them: public nodes keep creation events for some days only.
+// Which pools exist, by the contracts that create them: public nodes keep creation events for some days only.
 
-/** A contract that creates pools (v4: the pool manager). */
+/** What creates pools (v4: the pool manager). */
 interface PoolSource {
   readonly kind: PoolKind;
   readonly address: `0x${string}`;
@@ -21,7 +21,7 @@ export const ASK_SELECTORS = {
   'extsload(bytes32)': '0x1e2eaeaf',
 } as const;
 
-/** The usual fees, in millionths, with their tick spacings: v3's owner enabled them, and v4's users kept them. */
+/** The usual fees, in millionths, with their tick spacings, of v3 and v4. */
 const FEES: readonly (readonly [fee: number, tickSpacing: number])[] = [
   [100, 1],
   [500, 10],
@@ -30,12 +30,12 @@ const FEES: readonly (readonly [fee: number, tickSpacing: number])[] = [
 ];
 /** Tick spacings of Aero on Arc. */
 const SLIPSTREAM_SPACINGS = [1, 10, 50, 100, 200, 2000];
-/** Where v4's pool manager keeps its pools (StateLibrary.sol of v4-core). */
+/** StateLibrary.sol of v4-core. */
 const V4_POOLS_SLOT = 6;
 
 interface PoolQuestion {
   readonly call: RpcCall;
-  /** The pool that a non-zero answer stands for. */
+  /** For an answer other than zero. */
   pool(answer: bigint): CreatedPool;
 }
 
@@ -87,7 +87,7 @@ function questionsAbout({ kind, address }: PoolSource, token: `0x${string}`, usd
           const slot = bytesToHex(keccak256(hexToBytes(`${id}${word(V4_POOLS_SLOT)}`)));
           return {
             call: view(address, `${ASK_SELECTORS['extsload(bytes32)']}${slot.slice(2)}`),
-            // The first word of a pool's state holds its price, which is never zero once the pool is initialised.
+            // A pool's state begins with its price, never zero once the pool is initialised.
             pool: () => ({ kind, id, emitter: address, token0: currency0, token1: currency1 }),
           };
         });
@@ -103,7 +103,7 @@ interface V4PoolKey {
   readonly hooks: `0x${string}`;
 }
 
-/** The id of a v4 pool: keccak-256 of its key's five fields, each as a 32-byte word. Tick spacings are positive. */
+/** keccak-256 of the key's fields as 32-byte words. Tick spacings are positive. */
 export function v4PoolId({ currency0, currency1, fee, tickSpacing, hooks }: V4PoolKey): `0x${string}` {
   const words = [currency0, currency1, fee, tickSpacing, hooks].map(word).join('');
   return bytesToHex(keccak256(Buffer.from(words, 'hex')));

@@ -1,9 +1,9 @@
 import type { Transfer } from './erc20.ts';
 import type { Log } from './transaction.ts';
 
-// The events of pools: what a swap moved, its trade, the price after it, and which pool a creation announces.
+// The events of pools: what a swap moved, its trade, the price after it, and new pools.
 
-/** Families of pools, by their events. Slipstream's (Aerodrome) emit v3's Swap, but have their own creation event. */
+/** By their events. Slipstream's (Aerodrome) emit v3's Swap, but have their own creation event. */
 export type PoolKind = 'v2' | 'v3' | 'v4' | 'slipstream';
 
 /** Hex in lower case. */
@@ -13,7 +13,7 @@ export interface EventLog {
   readonly data: `0x${string}`;
 }
 
-/** First topics: keccak-256 of the event's signature (checked by a test). */
+/** Checked by a test. */
 export const SWAP_TOPICS = {
   'Swap(address,uint256,uint256,uint256,uint256,address)':
     '0xd78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822',
@@ -29,16 +29,16 @@ export const SWAP_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
   slipstream: SWAP_TOPICS['Swap(address,address,int256,int256,uint160,uint128,int24)'],
   v4: SWAP_TOPICS['Swap(bytes32,address,int128,int128,uint160,uint128,int24,uint24)'],
 };
-/** 32-byte words of data: v2 has four amounts; v3 two, price, liquidity and tick; v4 adds the fee. */
+/** v2 has four amounts; v3 two, price, liquidity and tick; v4 adds the fee. */
 const SWAP_WORDS: Record<PoolKind, number> = { v2: 4, v3: 5, slipstream: 5, v4: 6 };
 
-/** What a swap moved, in base units of token0 and token1: positive into the pool, negative out of it. */
+/** In base units: positive into the pool, negative out of it. */
 interface PoolDeltas {
   readonly amount0: bigint;
   readonly amount1: bigint;
 }
 
-/** Null for another event or length. v3 and Slipstream report the pool's change, v4 the swapper's, of opposite sign. */
+/** Null for another event or length. v3 and Slipstream report the pool's change, v4 the swapper's. */
 export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDeltas | null {
   if (topics[0] !== SWAP_TOPIC[kind]) return null;
   const words = readWords(data);
@@ -51,7 +51,7 @@ export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDelt
 
 const WORD = 64;
 
-/** The 32-byte words of data after `0x`. Empty when the data ends within a word. */
+/** Empty when the data ends within a word. */
 function readWords(data: string): string[] {
   if ((data.length - 2) % WORD !== 0) return [];
   return Array.from({ length: (data.length - 2) / WORD }, (_, at) => data.slice(2 + at * WORD, 2 + (at + 1) * WORD));
@@ -61,7 +61,7 @@ function unsigned(word: string): bigint {
   return BigInt(`0x${word}`);
 }
 
-/** A signed integer in two's complement; the ABI widens shorter integers to a whole word. */
+/** The ABI widens shorter integers to a whole word, in two's complement. */
 function signed(word: string): bigint {
   return BigInt.asIntN(256, unsigned(word));
 }
@@ -72,13 +72,13 @@ export interface PoolSides {
   readonly usdcDecimals: number;
 }
 
-/** An executed trade, in 10^-9 of a whole token and of a whole USDC. */
+/** In 10^-9 of a whole token and of a whole USDC. */
 interface Trade {
   readonly baseE9: bigint;
   readonly usdcE9: bigint;
 }
 
-/** The largest integer that the database holds. */
+/** SQLite's largest integer. */
 const MAX_E9 = 2n ** 63n - 1n;
 
 /** Null when both sides moved the same way (a loan paid back), or an amount is too small or too large for a price. */
@@ -91,7 +91,7 @@ export function toTrade({ amount0, amount1 }: PoolDeltas, pool: PoolSides): Trad
   return fits ? { baseE9, usdcE9 } : null;
 }
 
-/** Base units of a token with `decimals` as 10^-9 of a whole one, rounded half up; exact up to nine decimals. */
+/** Base units as 10^-9 of a whole token, rounded half up; exact up to nine decimals. */
 export function toE9(amount: bigint, decimals: number): bigint {
   if (decimals <= 9) return amount * 10n ** BigInt(9 - decimals);
   const scale = 10n ** BigInt(decimals - 9);
@@ -101,7 +101,7 @@ export function toE9(amount: bigint, decimals: number): bigint {
 /** The native currency, as v4 names it. */
 export const NATIVE_CURRENCY = '0x0000000000000000000000000000000000000000';
 
-/** First topics of the events that announce a new pool (checked by a test). */
+/** Checked by a test. */
 export const CREATION_TOPICS = {
   'PairCreated(address,address,address,uint256)': '0x0d3648bd0f6ba80134a33ba9275ac585d9d315f0ad8355cddefde31afa28d0e9',
   'PoolCreated(address,address,uint24,int24,address)':
@@ -120,17 +120,17 @@ export const CREATION_TOPIC: Readonly<Record<PoolKind, `0x${string}`>> = {
 
 export interface CreatedPool {
   readonly kind: PoolKind;
-  /** The pool's address; for v4 the pool id. */
+  /** The pool's address; v4's pool id. */
   readonly id: `0x${string}`;
   readonly emitter: `0x${string}`;
   readonly token0: `0x${string}`;
   readonly token1: `0x${string}`;
 }
 
-/** Bits of a hook's address (Hooks.sol of v4-core): it changes amounts, so the Swap does not show what was paid. */
+/** Bits of a hook's address (Hooks.sol of v4-core): the Swap does not show what was paid. */
 const HOOK_CHANGES_AMOUNTS = 0b1100n;
 
-/** The pool that a creation event announces. Null for any other event, and for a v4 pool whose hook changes amounts. */
+/** Null for any other event, and for a v4 pool whose hook changes amounts. */
 export function decodeCreation(kind: PoolKind, { address, topics, data }: EventLog): CreatedPool | null {
   if (topics[0] !== CREATION_TOPIC[kind]) return null;
   const words = readWords(data);
@@ -159,19 +159,19 @@ function toAddress(word: string | undefined): `0x${string}` | null {
   return word?.length === 64 && word.startsWith('0'.repeat(24)) ? `0x${word.slice(24)}` : null;
 }
 
-/** In whole USDC for a whole token, without the pool's fee. Floats, because nothing is paid with them. */
+/** In whole USDC for a whole token, without the pool's fee. Nothing is paid with these floats. */
 interface PoolPrice {
   readonly priceAfter: number;
-  /** Null where the swap's own events do not say it: then it is the price after the swap before it in the same pool. */
+  /** Null where the swap's events do not say it: it is the price after the pool's swap before. */
   readonly priceBefore: number | null;
-  /** The USDC that it trades with: v2's reserve, else that of a v2 pool as deep as the liquidity in range. */
+  /** v2's reserve, else that of a v2 pool as deep as the liquidity in range. */
   readonly usdcReserve: number;
 }
 
-/** v2's event of the reserves after a change. A pair emits it right before its Swap. */
+/** v2's reserves after a change. A pair emits it right before its Swap. */
 export const SYNC_TOPIC: `0x${string}` = '0x1c411e9a96e071241c2f21f7726b17ae89e3cab4c78be50e062b03a9fffbbad1';
 
-/** The price after a swap; null when the events do not say it. `sync` is the log right before it, which v2 needs. */
+/** Null when the events do not say it. `sync` is the log right before the swap, which v2 needs. */
 export function readPoolPrice(
   kind: PoolKind,
   swap: EventLog,
@@ -206,7 +206,7 @@ function fromReserves(
   return { priceAfter: after.price, priceBefore: priceOf(before0, before1).price, usdcReserve: after.usdc };
 }
 
-/** v3, Slipstream and v4 write the root of the price in the pool's order, times 2^96, and the liquidity in range. */
+/** v3, Slipstream and v4 write the root of the price, times 2^96, and the liquidity in range. */
 function fromSquareRoot({ data }: EventLog, pool: PoolSides): PoolPrice | null {
   const [, , rootX96, liquidity] = readWords(data);
   const root = Number(BigInt(`0x${rootX96 ?? '0'}`)) / 2 ** 96;
@@ -221,18 +221,18 @@ function wholes([token, usdc]: readonly [bigint | number, bigint | number], pool
   return [Number(token) / 10 ** pool.tokenDecimals, Number(usdc) / 10 ** pool.usdcDecimals];
 }
 
-/** A Swap event of a pool that anyone may have made; amounts from the pool's side, in base units. */
+/** Anyone may have made the pool. */
 export interface Swap extends PoolDeltas {
   readonly family: 'v2' | 'v3' | 'v4';
   readonly pool: `0x${string}`;
-  /** The contract that emitted the event: the pool, or v4's pool manager. */
+  /** The emitter: the pool, or v4's pool manager. */
   readonly contract: `0x${string}`;
   readonly logIndex: number;
 }
 
 const FAMILIES = ['v2', 'v3', 'v4'] as const satisfies readonly PoolKind[];
 
-/** Every swap in a transaction's logs. An event whose sides moved the same way (a loan paid back) is left out. */
+/** Without events whose sides moved the same way (a loan paid back). */
 export function decodeSwaps(logs: readonly Log[]): Swap[] {
   return logs.flatMap(({ logIndex, ...log }) => {
     for (const family of FAMILIES) {
@@ -246,7 +246,7 @@ export function decodeSwaps(logs: readonly Log[]): Swap[] {
   });
 }
 
-/** The only token of which exactly `amount` moved so, else null: a Swap names no tokens, its transfers do. */
+/** The only token of which exactly `amount` moved so, else null. A Swap names no tokens. */
 export function movedToken(
   transfers: readonly Transfer[],
   side: { from: string } | { to: string },

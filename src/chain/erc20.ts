@@ -6,7 +6,7 @@ import type { Log } from './transaction.ts';
 
 // Tokens: what their contracts report, and what a transaction moved.
 
-/** A field is null when the contract does not answer. */
+/** Null is what the contract does not answer. */
 export interface Token {
   readonly address: `0x${string}`;
   readonly name: string | null;
@@ -14,7 +14,7 @@ export interface Token {
   readonly decimals: number | null;
 }
 
-/** `totalSupply` in base units. `isErc721` by ERC-165: an ERC-721 answers nearly the same calls. */
+/** `isErc721` by ERC-165: an ERC-721 answers nearly the same calls. */
 interface TokenWithSupply extends Token {
   readonly totalSupply: bigint | null;
   readonly isErc721: boolean;
@@ -22,10 +22,10 @@ interface TokenWithSupply extends Token {
 
 const METADATA = [SELECTORS['name()'], SELECTORS['symbol()'], SELECTORS['decimals()']] as const;
 
-/** Kept for an hour of half-second blocks, because a proxy may rename its token. 2,000 take at most some megabytes. */
+/** An hour of half-second blocks, because a proxy may rename its token. 2,000 take some megabytes at most. */
 const cacheOf = createChainCache<Token>(7200, 2000);
 
-/** Name, symbol and decimals in one batch, cached when complete. Null where no contract answers any of them. */
+/** One batch, cached when complete. Null where the contract answers nothing. */
 export async function readTokens(
   chain: ChainClient,
   addresses: readonly `0x${string}`[],
@@ -56,16 +56,16 @@ function toToken(address: `0x${string}`, outcomes: readonly RpcOutcome[]): Token
     address,
     name: decodeText(name),
     symbol: decodeText(symbol),
-    // ERC-20 declares decimals as uint8.
+    // uint8 by ERC-20.
     decimals: places !== null && places <= 255n ? Number(places) : null,
   };
   return token.name === null && token.symbol === null && token.decimals === null ? null : token;
 }
 
-/** ERC-165's id of ERC-721 (https://eips.ethereum.org/EIPS/eip-721), as the argument of `supportsInterface`. */
+/** ERC-165's id of ERC-721 (https://eips.ethereum.org/EIPS/eip-721), as an argument. */
 const ERC721_INTERFACE = '80ac58cd'.padEnd(64, '0');
 
-/** The calls whose outcomes `readTokenWithSupply` takes, in order, for use inside a larger batch. */
+/** For `readTokenWithSupply`, inside a larger batch. */
 export function tokenCalls(address: `0x${string}`, block: number): RpcCall[] {
   return [
     ...METADATA.map((selector) => viewCall(address, selector, block)),
@@ -89,7 +89,7 @@ export function readBalance(outcome: RpcOutcome | undefined): bigint | null {
   return decodeUint(readView(outcome));
 }
 
-/** What a view function returned; "0x" when the contract failed. Throws UpstreamFailed when the node itself did. */
+/** "0x" when the contract failed. Throws UpstreamFailed when the node did. */
 function readView(outcome: RpcOutcome | undefined): string {
   if (outcome === undefined) throw new UpstreamFailed('chain', 'no answer to a contract call');
   if (!('error' in outcome)) return parseAnswer(data, outcome.result, 'contract answer');
@@ -97,18 +97,18 @@ function readView(outcome: RpcOutcome | undefined): string {
   throw new UpstreamFailed('chain', 'a contract call was refused', outcome.error);
 }
 
-/** Whether the contract reverted or halted. Code 3: geth and reth on revert. -32003, -32015: some nodes on a halt. */
+/** A revert (code 3: geth and reth) or a halt (-32003, -32015: some nodes). */
 function isContractFailure({ code, message }: RpcError): boolean {
   const halted = /revert|opcode|out of gas|outofgas|invalid jump|stack (under|over)flow|evm error|execution/i;
   return code === 3 || code === -32003 || code === -32015 || halted.test(message);
 }
 
-/** Arc logs every movement of native USDC from this address (EIP-7708), with 18 decimals. */
+/** Arc's emitter of a log for every movement of native USDC (EIP-7708), with 18 decimals. */
 export const ARC_SYSTEM_ADDRESS = '0xfffffffffffffffffffffffffffffffffffffffe';
-/** USDC has 6 decimals through its ERC-20 contract, and 18 as the native currency. */
+/** USDC has 6 decimals as an ERC-20, and 18 as the native currency. */
 export const NATIVE_PER_UNIT = 10n ** 12n;
 
-/** One movement of one token; `token` is the log's emitter, `amount` in its base units. */
+/** `token` is the log's emitter, `amount` in base units. */
 export interface Transfer {
   readonly token: `0x${string}`;
   readonly from: `0x${string}`;
@@ -117,13 +117,13 @@ export interface Transfer {
   readonly logIndex: number;
 }
 
-/** Every ERC-20 movement once. On Arc one of USDC has a system log too, which is dropped; alone it is a native send. */
+/** Each movement once. One of USDC on Arc has a system log too, which is dropped; alone it is a native send. */
 export function decodeTransfers(logs: readonly Log[], usdc: string): Transfer[] {
   const kept: Transfer[] = [];
   for (const transfer of logs.map(decodeTransfer)) {
     if (transfer === null) continue;
     if (transfer.token === usdc.toLowerCase()) {
-      // The nearest system log before it, so that an earlier native send of the same amount is still counted.
+      // The nearest before it, so that an earlier native send of the same amount still counts.
       const mirror = kept.findLastIndex((earlier) => isMirror(earlier, transfer));
       if (mirror !== -1) kept.splice(mirror, 1);
     }
@@ -132,7 +132,7 @@ export function decodeTransfers(logs: readonly Log[], usdc: string): Transfer[] 
   return kept;
 }
 
-/** ERC-20's has three topics and one word of data; ERC-721 indexes the token id as a fourth topic and is left out. */
+/** ERC-20's has three topics and one word of data; ERC-721's token id is a fourth topic. */
 function decodeTransfer(log: Log): Transfer | null {
   const [topic, from, to] = log.topics;
   if (topic !== TRANSFER_TOPIC || log.topics.length !== 3 || log.data.length !== 66) return null;

@@ -14,29 +14,29 @@ import {
   toQuantity,
 } from './rpc/wire.ts';
 
-// Base fees: the next block's, which Arc announces in the header, and EIP-1559's rule estimates elsewhere; the rules by
-// which a chain moves its fee, with an outlook over an hour; and those of past blocks from fee history.
+// Base fees: the next block's; the rules by which a chain moves its fee, with an outlook over an hour; and those of past
+// blocks from fee history.
 
-/** A base fee in wei; `exact` when the chain itself announced it. */
+/** `exact` when the chain itself announced it. */
 export interface NextBaseFee {
   readonly wei: bigint;
   readonly exact: boolean;
 }
 
-/** The header's own base fee. Throws UpstreamFailed for one from before EIP-1559: such chains are not supported. */
+/** Throws UpstreamFailed for a header from before EIP-1559: such chains are not supported. */
 export function baseFeeOf(header: Header): bigint {
   if (header.baseFeeWei === null) throw new UpstreamFailed('chain', `block ${header.number} has no base fee`);
   return header.baseFeeWei;
 }
 
-/** On Arc the header's extra data is the next base fee as 8 bytes, big-endian. */
+/** Arc's: the next base fee as 8 bytes, big-endian. */
 const ARC_EXTRA_DATA = /^0x[0-9a-fA-F]{16}$/;
 
-/** The next block's base fee: exact on Arc. Elsewhere EIP-1559's estimate, because a chain may have its own rule. */
+/** Exact on Arc. Elsewhere EIP-1559's estimate: a chain may have its own rule. */
 export function nextBaseFee(header: Header): NextBaseFee {
   if (ARC_EXTRA_DATA.test(header.extraData)) {
     const announced = BigInt(header.extraData);
-    // Arc's fees never fall below 1 wei, so a zero here is not a fee.
+    // Arc's fees never fall below 1 wei.
     if (announced > 0n) return { wei: announced, exact: true };
   }
   return { wei: nextByEip1559(baseFeeOf(header), header.gasUsed, header.gasLimit), exact: false };
@@ -49,19 +49,19 @@ export function nextByEip1559(baseFee: bigint, gasUsed: bigint, gasLimit: bigint
 // Arc's rule and mainnet parameters: the node's source, as `arc.md` of the project's facts (1.6) copies it.
 
 const GWEI = 1_000_000_000n;
-/** Weight of the newest block in the smoothed use of gas, in percent. */
+/** The newest block's weight in the smoothed use of gas, in percent. */
 const ALPHA = 20n;
-/** The most that the fee moves in a block, in hundredths of a percent. */
+/** The fee's largest move in a block, in hundredths of a percent. */
 const K_RATE_BPS = 200n;
 const BPS = 10_000n;
 const MAX_BASE_FEE = 20_000n * GWEI;
-/** EIP-1559: the fee moves by at most an eighth in a block, and the target is half of the gas limit. */
+/** EIP-1559: the fee moves by at most an eighth in a block. */
 const EIP1559_STEP = 8n;
 
 interface FeeState {
   /** Wei. */
   readonly baseFee: bigint;
-  /** Gas used, smoothed over blocks. EIP-1559 does not use it. */
+  /** Gas used, smoothed over blocks. Not for EIP-1559. */
   readonly smoothed: bigint;
 }
 
@@ -70,11 +70,11 @@ type FeeRule = (state: FeeState, gasUsed: bigint) => FeeState;
 interface FeeBounds {
   readonly gasLimit: bigint;
   readonly floor: bigint;
-  /** The target use, in hundredths of a percent of the gas limit; half on Arc's mainnet. */
+  /** In hundredths of a percent of the gas limit; half on Arc's mainnet. */
   readonly targetBps?: bigint;
 }
 
-/** Arc's rule: the smoothed use moves the fee by at most 2 % a block. All divisions round down, as in the node. */
+/** The smoothed use moves the fee by at most 2 % a block. All divisions round down, as in the node. */
 export function arcRule({ gasLimit, floor, targetBps = 5000n }: FeeBounds): FeeRule {
   const target = (gasLimit * targetBps) / BPS;
   const scale = (target * BPS) / K_RATE_BPS;
@@ -89,7 +89,7 @@ export function arcRule({ gasLimit, floor, targetBps = 5000n }: FeeBounds): FeeR
   };
 }
 
-/** For chains that do not announce their fees; only an estimate where the chain has a rule of its own. */
+/** For chains that do not announce their fees. */
 export function eip1559Rule({ gasLimit, floor }: FeeBounds): FeeRule {
   const target = gasLimit / 2n;
   return ({ baseFee, smoothed }, gasUsed) => {
@@ -109,7 +109,7 @@ function clamp(fee: bigint, floor: bigint): bigint {
   return fee > MAX_BASE_FEE ? MAX_BASE_FEE : fee;
 }
 
-/** The smoothed use of gas after these blocks (oldest first, 0 to 1). The use before weighs 0.8^n: nothing after 64. */
+/** After these blocks (oldest first, 0 to 1). What was before weighs 0.8^n: nothing after 64. */
 export function smoothedUse(utilisations: readonly number[], gasLimit: bigint): bigint {
   const [first = 0] = utilisations;
   return utilisations.reduce(
@@ -118,12 +118,12 @@ export function smoothedUse(utilisations: readonly number[], gasLimit: bigint): 
   );
 }
 
-/** The gas of a utilisation (0 to 1) of the limit. Exact when the utilisation is a header's own quotient. */
+/** Exact when the utilisation (0 to 1) is a header's own quotient. */
 export function toGas(utilisation: number, gasLimit: bigint): bigint {
   return BigInt(Math.round(utilisation * Number(gasLimit)));
 }
 
-/** A base fee for each of three assumptions, in wei. */
+/** In wei. */
 interface Outlook {
   readonly horizonSeconds: number;
   readonly low: bigint;
@@ -132,12 +132,12 @@ interface Outlook {
 }
 
 interface OutlookInput {
-  /** The state after the newest block; its `baseFee` is the fee of the next block. */
+  /** After the newest block; `baseFee` is the next block's. */
   readonly state: FeeState;
   readonly rule: FeeRule;
   readonly gasLimit: bigint;
   readonly blockTimeSeconds: number;
-  /** Mean use of gas (0 to 1) in each minute of the last day, oldest first; null for a minute without data. */
+  /** Mean use (0 to 1) in each minute of the last day, oldest first; null without data. */
   readonly minutes: readonly (number | null)[];
 }
 
@@ -145,7 +145,7 @@ interface OutlookInput {
 export const HORIZON_MINUTES = [1, 5, 15, 60];
 const PERCENTS = { low: 5, expected: 50, high: 95 } as const;
 
-/** The rule's fee at each horizon by the last day's 5th, 50th, 95th percentile of use; left out without data. */
+/** At each horizon with data: the fee by the last day's 5th, 50th and 95th percentile of use. */
 export function forecastFees(input: OutlookInput): Outlook[] {
   return HORIZON_MINUTES.flatMap((minutes) => {
     const means = meansOver(input.minutes, minutes);
@@ -158,7 +158,7 @@ export function forecastFees(input: OutlookInput): Outlook[] {
   });
 }
 
-/** Means of every run of `length` minutes without a gap, ascending: sorting them again is cheap. */
+/** Of every run of `length` minutes without a gap, ascending: sorting them again is cheap. */
 function meansOver(minutes: readonly (number | null)[], length: number): number[] {
   const means: number[] = [];
   for (let from = 0; from + length <= minutes.length; from++) {
@@ -168,34 +168,34 @@ function meansOver(minutes: readonly (number | null)[], length: number): number[
   return means.sort((a, b) => a - b);
 }
 
-/** The fee after `blocks` blocks with the same utilisation, the next block's known fee included. */
+/** After `blocks` blocks of this utilisation, the next block's known fee included. */
 function runRule({ state, rule, gasLimit }: OutlookInput, utilisation: number, blocks: number): bigint {
   const gasUsed = toGas(utilisation, gasLimit);
   let now = state;
   for (let block = 1; block < blocks; block++) {
     const next = rule(now, gasUsed);
-    // Neither value changes any more, so all later blocks have this fee.
+    // Nothing changes any more.
     if (next.baseFee === now.baseFee && next.smoothed === now.smoothed) return next.baseFee;
     now = next;
   }
   return now.baseFee;
 }
 
-/** reth's cap on the blocks of one eth_feeHistory; Arc's is not known to differ. */
+/** reth's cap for one eth_feeHistory; Arc's is not known to differ. */
 export const MAX_FEE_SPAN = 1024;
-/** Nine aligned spans hold at least 8,193 blocks; an hour on Arc has 7,200. On a faster chain the window is shorter. */
+/** Nine aligned spans hold at least 8,193 blocks; an hour on Arc has 7,200. */
 const MAX_SPANS = 9;
-/** Blocks before the head that the newest span may lack. On Arc they are five seconds of the hour. */
+/** What the newest span may lack before the head: five seconds on Arc. */
 const MAX_MISSING_BLOCKS = 10;
 
-/** The block that a window ends with: its number, its time in Unix seconds and its base fee in wei. */
+/** The block that a window ends with; `at` in Unix seconds. */
 interface Newest {
   readonly number: number;
   readonly at: number;
   readonly baseFee: bigint;
 }
 
-/** Base fees of the blocks up to `toBlock`, oldest first, and the seconds that they cover. */
+/** Oldest first; `seconds` are what the fees cover. */
 interface FeeWindow {
   readonly fees: readonly bigint[];
   readonly toBlock: number;
@@ -208,14 +208,13 @@ interface FeeSpan {
   readonly startAt: number;
 }
 
-/** Finished spans, which never change: three more than one window needs, for calls that see different heads. */
+/** Finished spans never change. Three more than a window needs, for calls that see different heads. */
 const spansOf = createChainCache<FeeSpan>(MAX_FEE_SPAN * (MAX_SPANS + 3), MAX_SPANS + 3);
 
 /**
- * The base fees of the last `seconds` before `head`, in one batch of at most nine spans; finished ones are cached.
- * Histories end one block before the head: a node may add a block to them a moment after it gives out the header. Where
- * the window begins within a span is interpolated, because fee history carries no times. Throws UpstreamFailed (502)
- * when there is no history, or one of other blocks than asked for.
+ * The base fees of the last `seconds` before `head`, by one batch of at most nine spans; finished ones are cached.
+ * Histories end one block before the head, because a node may add its header first. Fee history carries no times, so
+ * the window's begin within a span is interpolated. Throws UpstreamFailed (502) without the history of these blocks.
  */
 export async function readFeeWindow(
   chain: ChainClient,
@@ -268,7 +267,7 @@ function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindo
   const begun = spans.findLastIndex(({ startAt }) => startAt <= since);
   const at = Math.max(begun, 0);
   const span = spans[at];
-  // The head is the chain's first block.
+  // The chain's first block.
   if (span === undefined) return { fees: [head.baseFee], toBlock: head.number, seconds: 0 };
   const endAt = spans[at + 1]?.startAt ?? head.at;
   const share = endAt > span.startAt ? Math.max(since - span.startAt, 0) / (endAt - span.startAt) : 0;
@@ -279,18 +278,18 @@ function cut(spans: readonly FeeSpan[], head: Newest, seconds: number): FeeWindo
 
 interface BlockFee {
   readonly number: number;
-  /** Unix seconds, interpolated between the span's ends: fee history carries no times. */
+  /** Unix seconds, interpolated between the span's ends. */
   readonly at: number;
   readonly baseFee: bigint;
   readonly utilisation: number;
 }
 
-/** The three calls for the fees of blocks `from` to `to`: the history, and the headers of both ends for their times. */
+/** The history of blocks `from` to `to`, and the headers of both ends for their times. */
 export function feeSpanCalls(from: number, to: number): RpcCall[] {
   return [historyCall(from, to), headerCall(from), headerCall(to)];
 }
 
-/** Reads the answers to `feeSpanCalls`; null when refused. Throws Contradiction when history and headers disagree. */
+/** Null when refused. Throws Contradiction when history and headers disagree. */
 export function readFeeSpan(outcomes: readonly RpcOutcome[], from: number, to: number): BlockFee[] | null {
   const result = resultOrRefusal(outcomes[0]);
   if (result === undefined) return null;

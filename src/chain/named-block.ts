@@ -27,8 +27,8 @@ interface ReadAtBlock {
 }
 
 /**
- * Reads a header and calls at its block by one request. `isConfirmed`: an answer counts once two providers gave it
- * about one block hash, else it is `Unconfirmed`. Null when nobody has the block, or its header is not confirmed.
+ * By one request. `isConfirmed`: an answer counts once two providers gave it about one block hash, else it is
+ * `Unconfirmed`. Null when nobody has the block, or its header is not confirmed.
  */
 export async function readAtBlock(
   chain: Pick<ChainClient, 'batch'>,
@@ -47,7 +47,7 @@ export async function readAtBlock(
 
 const headerShape = z.object({ number: index, timestamp: quantity, hash: word.optional() }).nullable();
 
-/** What a provider says: the header, which begins the batch, and each answer at that block. A refusal says nothing. */
+/** The header, which begins the batch, and each answer at that block. A refusal says nothing. */
 const statementsAtBlock: ReadStatements = (outcomes) => {
   const [first] = outcomes;
   const header = first && 'result' in first ? headerShape.safeParse(first.result).data : null;

@@ -3,7 +3,7 @@ import { SELECTORS } from './contracts.ts';
 import { type ChainClient, createChainCache } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, readOutcome, toQuantity } from './rpc/wire.ts';
 
-/** One price that the oracle published; `answer` is positive, in 10^-decimals of the quote currency. */
+/** `answer` is positive, in 10^-decimals of the quote currency. */
 export interface Round {
   readonly id: bigint;
   readonly answer: bigint;
@@ -14,7 +14,7 @@ export interface Round {
 export type Rounds = readonly [Round, ...Round[]];
 
 interface OracleReading {
-  /** As the oracle reports them; they differ between deployments. */
+  /** They differ between deployments. */
   readonly decimals: number;
   /** Newest first. */
   readonly rounds: Rounds;
@@ -22,21 +22,21 @@ interface OracleReading {
   readonly supply: { readonly units: bigint; readonly decimals: number } | null;
 }
 
-/** Selectors of Chainlink's AggregatorV3Interface (checked by a test). */
+/** Chainlink's AggregatorV3Interface. Checked by a test. */
 export const ORACLE_SELECTORS = { 'latestRoundData()': '0xfeaf968c', 'getRoundData(uint80)': '0x9a6fc8f5' } as const;
 
-/** A proxy's round id is phase · 2^64 + round: that of the oracle behind it in this phase, beginning at 1. */
+/** A proxy's round id is phase · 2^64 + round, beginning at 1 in each phase. */
 const ROUND_IN_PHASE = 2n ** 64n - 1n;
 const UINT80 = 2n ** 80n;
 const INT256_MAX = 2n ** 255n - 1n;
 const MAX_AT = 2n ** 40n;
 
-/** A past round never changes. Kept for a day of half-second blocks only: a wrong answer must not stay for ever. */
+/** A past round never changes. A day of half-second blocks: a wrong answer must not stay for ever. */
 const cacheOf = createChainCache<Round>(172_800, 500);
 
 /**
- * Reads a Chainlink-style oracle and the token that it prices, at one block. At most `maxRounds` rounds (up to 100):
- * they end before the first that the oracle does not give. Throws UpstreamFailed without a newest price.
+ * A Chainlink-style oracle and the token that it prices, at one block. At most `maxRounds` rounds (up to 100), which end
+ * before the first that the oracle does not give. Throws UpstreamFailed without a newest price.
  */
 export async function readOracle(
   chain: ChainClient,
@@ -85,7 +85,7 @@ async function readPast(
   const outcomes = calls.length > 0 ? await chain.batch(calls, options) : [];
   missing.forEach((id, at) => {
     const round = toRound(readWords(outcomes[at]));
-    // An answer about another round is ignored.
+    // Not an answer about another round.
     if (round?.id !== id) return;
     known.set(id, round);
     cache.set(`${oracle}/${id}`, block, round);
@@ -99,9 +99,9 @@ function view(to: string, input: string, block: number): RpcCall {
   return { method: 'eth_call', params: [{ to, data: input }, toQuantity(block)] };
 }
 
-/** A view function's 32-byte words; none on a revert ("No data present"). Other failures throw UpstreamFailed. */
+/** The 32-byte words; none on a revert ("No data present"). Other failures throw UpstreamFailed. */
 function readWords(outcome: RpcOutcome | undefined): bigint[] {
-  // Code 3: geth and reth on revert. Other nodes say so in the message only.
+  // geth and reth by code 3, other nodes by the message alone.
   if (
     outcome !== undefined &&
     'error' in outcome &&
@@ -113,7 +113,7 @@ function readWords(outcome: RpcOutcome | undefined): bigint[] {
   return (returned.slice(2).match(/.{64}/g) ?? []).map((word) => BigInt(`0x${word}`));
 }
 
-/** roundId, answer, startedAt, updatedAt, answeredInRound. Null without a price or a time: it is not finished. */
+/** roundId, answer, startedAt, updatedAt, answeredInRound. Null while it is not finished. */
 function toRound([id, answer, , updatedAt]: readonly bigint[]): Round | null {
   if (id === undefined || answer === undefined || updatedAt === undefined) return null;
   const isPrice = answer > 0n && answer <= INT256_MAX;

@@ -6,14 +6,14 @@ import { type Receipt, readReceipt, receiptCall, type Transaction } from './tran
 // Why a transaction that a node keeps is not in a block.
 
 export interface PendingState {
-  /** The nonce of the account's next transaction to be mined. */
+  /** Of the next transaction to be mined. */
   readonly accountNonce: number;
   /** Wei. */
   readonly balance: bigint;
   readonly newest: Header;
 }
 
-/** By one provider; the receipt, asked for last, when it was mined meanwhile: its nonce then never seems another's. */
+/** By one provider. The receipt is asked for last: mined meanwhile, its nonce never seems another's. */
 export async function readPendingState(
   chain: ChainClient,
   { hash, from }: Pick<Transaction, 'hash' | 'from'>,
@@ -39,7 +39,7 @@ export async function readPendingState(
 
 type HeldBy = 'feeTooLow' | 'feeBelowFloor' | 'nonceGap' | 'nonceUsed' | 'balanceTooLow';
 
-/** In wei; `floor` is null where the chain's lowest fee is not known. */
+/** In wei; `floor` is null where it is not known. */
 interface AskedFees {
   readonly nextBaseFee: bigint;
   readonly floor: bigint | null;
@@ -47,8 +47,8 @@ interface AskedFees {
 
 /**
  * What keeps a transaction out of the next block. Empty where the chain shows nothing:
- * 1. `nonceUsed`: another transaction of the account took its nonce, so it is never mined; nothing else matters then;
- * 2. `nonceGap`: transactions of the account with lower nonces come first;
+ * 1. `nonceUsed`: another transaction took its nonce, so it is never mined; nothing else matters;
+ * 2. `nonceGap`: lower nonces of the account come first;
  * 3. `feeBelowFloor`, else `feeTooLow`: its most per gas is below the chain's lowest fee, or below the next base fee;
  * 4. `balanceTooLow`: the account cannot pay its value and the most that its gas may cost.
  */

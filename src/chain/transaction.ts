@@ -29,7 +29,7 @@ const transactionSchema = z
     maxPriorityFeePerGas: quantity.nullish(),
   })
   .transform((transaction, context) => {
-    // Nodes give `gasPrice` to the other types as well, so it is the sender's word only where there is no maximum.
+    // Nodes give `gasPrice` to all types: it is the sender's word only without a maximum.
     const maxFeePerGas = transaction.maxFeePerGas ?? transaction.gasPrice;
     if (maxFeePerGas != null) return { ...transaction, maxFeePerGas };
     context.addIssue('neither a gas price nor a maximum');
@@ -53,19 +53,19 @@ const receiptSchema = z.object({
   logs: z.array(logSchema),
 });
 
-/** What we read of it; amounts in wei. `maxFeePerGas` is the gas price of a transaction that names no maximum. */
+/** In wei. `maxFeePerGas` is the gas price of a transaction without a maximum. */
 export type Transaction = z.output<typeof transactionSchema>;
 export type Log = z.output<typeof logSchema>;
 export type Receipt = z.output<typeof receiptSchema>;
 
-/** A transaction as one node sees it. `receipt` is null while it is pending. `head` is at least its block. */
+/** As one node sees it. `receipt` is null while it is pending. `head` is at least its block. */
 export interface TransactionRead {
   readonly head: number;
   readonly transaction: Transaction;
   readonly receipt: Receipt | null;
 }
 
-/** Reads a transaction and its receipt together from one provider. Null when it does not know the hash. */
+/** From one provider. Null when it does not know the hash. */
 export async function readTransaction(
   chain: ChainClient,
   hash: `0x${string}`,
@@ -95,7 +95,7 @@ export function receiptCall(hash: string): RpcCall {
   return { method: 'eth_getTransactionReceipt', params: [hash] };
 }
 
-/** The answer to `receiptCall`; null while it is not mined. Throws UpstreamFailed for another transaction's. */
+/** Null while it is not mined. Throws UpstreamFailed for another transaction's. */
 export function readReceipt(outcome: RpcOutcome | undefined, hash: string): Receipt | null {
   const receipt = readOutcome(outcome, receiptSchema.nullable(), 'receipt');
   if (receipt !== null && receipt.transactionHash !== hash) throw anotherTransaction();
@@ -106,7 +106,6 @@ function anotherTransaction(): UpstreamFailed {
   return new UpstreamFailed('chain', 'answered about another transaction');
 }
 
-/** What a transaction does, as its own fields show it. */
 export type TransactionKind = 'deploy' | 'nativeTransfer' | 'tokenTransfer' | 'contractCall';
 
 const TOKEN_TRANSFERS: ReadonlySet<string> = new Set(
@@ -115,7 +114,7 @@ const TOKEN_TRANSFERS: ReadonlySet<string> = new Set(
     .map(([, selector]) => selector),
 );
 
-/** By the transaction alone, so that counting many needs no receipts. Token transfers are ERC-20's and EIP-3009's. */
+/** By the transaction alone, without its receipt. Token transfers are ERC-20's and EIP-3009's. */
 export function kindOf({ to, input }: Pick<Transaction, 'to' | 'input'>): TransactionKind {
   if (to == null) return 'deploy';
   if (input === '0x') return 'nativeTransfer';
