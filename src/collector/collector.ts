@@ -103,7 +103,7 @@ export function createCollector(options: CollectorOptions): Collector {
     status: () => readStatus(context, stored(), progress),
     start() {
       loops = [run('head', pollHead), run('background', fillPast)];
-      heads = watchHeads({ urls: options.wsUrls ?? [], log, onHead });
+      heads = watchHeads(log, options.wsUrls ?? [], onHead);
     },
     async stop() {
       heads?.close();
@@ -296,7 +296,7 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
       noteRefused(context, reason);
     };
     try {
-      return await askChecked(headChain, [headerCall(0)], ([outcome]) => read(outcome, stored), { onRefused });
+      return await askChecked(headChain, [headerCall(0)], ([outcome]) => read(outcome, stored), onRefused);
     } catch (error) {
       if (differs) rounds += 1;
       throw error;

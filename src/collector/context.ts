@@ -58,7 +58,7 @@ export function askCounted<T>(
   calls: readonly RpcCall[],
   read: (outcomes: readonly RpcOutcome[]) => T,
 ): Promise<T> {
-  return askChecked(chain, calls, read, { onRefused: (reason) => noteRefused(context, reason) });
+  return askChecked(chain, calls, read, (reason) => noteRefused(context, reason));
 }
 
 /** Describes each contract. `chain` waits for the request budget. */

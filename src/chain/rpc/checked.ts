@@ -1,10 +1,10 @@
 import type { Hex } from 'viem';
 import type { ChainClient } from './client.ts';
-import { METHOD_NOT_FOUND, type RpcCall, type RpcOptions, type RpcOutcome } from './wire.ts';
+import { METHOD_NOT_FOUND, type RpcCall, type RpcOutcome } from './wire.ts';
 
-// Answers that must be true together: where they cannot be, none is used, and the next provider is asked for all.
+// Answers that must be true together. Where they contradict each other, the next provider is asked for all.
 
-/** What an answer contradicts: its expected shape, the request, or another part of itself. */
+/** What an answer contradicts: its shape, the request, or another part of itself. */
 export type RefusalReason =
   | 'shape'
   | 'missing'
@@ -27,20 +27,15 @@ export class Contradiction extends Error {
   }
 }
 
-interface CheckedOptions extends RpcOptions {
-  readonly onRefused?: (reason: RefusalReason) => void;
-}
-
-/** Sends at most 100 calls and reads their answers. Rejects as `batch` does when `read` accepts no provider's. */
+/** Sends at most 100 calls. Rejects as `batch` does when `read` accepts no provider's answers. */
 export async function askChecked<T>(
   chain: ChainClient,
   calls: readonly RpcCall[],
   read: (outcomes: readonly RpcOutcome[]) => T,
-  { onRefused, ...rpc }: CheckedOptions = {},
+  onRefused?: (reason: RefusalReason) => void,
 ): Promise<T> {
   let result: { value: T } | undefined;
   await chain.batch(calls, {
-    ...rpc,
     refuse(outcomes) {
       try {
         result = { value: read(outcomes) };
@@ -56,7 +51,7 @@ export async function askChecked<T>(
   return result.value;
 }
 
-/** The result of one call, or undefined when the node refused it. */
+/** Undefined when the node refused the call. */
 export function resultOrRefusal(outcome: RpcOutcome | undefined): unknown {
   return outcome !== undefined && 'result' in outcome ? outcome.result : undefined;
 }
@@ -65,7 +60,7 @@ export function isMethodNotFound(outcome: RpcOutcome | undefined): boolean {
   return outcome !== undefined && 'error' in outcome && outcome.error.code === METHOD_NOT_FOUND;
 }
 
-// Read by hand: the first fill reads thousands of logs a second, and a schema library costs several times the JSON.
+// Read by hand: the first fill reads thousands of logs a second, where a schema costs several times the JSON.
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -87,13 +82,13 @@ export const accountOf = (value: unknown, what: string): Hex => hexOf(value, ACC
 export const dataOf = (value: unknown, what: string): Hex => hexOf(value, DATA, what);
 export const bigintOf = (value: unknown, what: string): bigint => BigInt(hexOf(value, QUANTITY, what));
 
-/** A quantity as a number. A value above 2^53 - 1 is refused, not rounded. */
+/** Above 2^53 - 1 it is refused, not rounded. */
 export function countOf(value: unknown, what: string): number {
   const count = Number(hexOf(value, QUANTITY, what));
   return Number.isSafeInteger(count) ? count : refuse(what);
 }
 
-/** Hex in lower case that matches `form`; most nodes write it so, and the others are converted. */
+/** In lower case, as most nodes write it. */
 function hexOf(value: unknown, form: RegExp, what: string): Hex {
   if (typeof value !== 'string') return refuse(what);
   if (form.test(value)) return value as Hex;

@@ -3,35 +3,40 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, systemClock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/common.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
-import { type Ask, chainBusy, createAsk, createRankQueue, RECHECK_MS } from './failover.ts';
-import { type Allowance, createProvider, createProviderPool, type PooledProvider } from './providers.ts';
+import { type Ask, chainBusy, createAsk, createRankQueue, type RankQueue, RECHECK_MS } from './failover.ts';
+import {
+  type Allowance,
+  createProvider,
+  createProviderPool,
+  type PooledProvider,
+  type ProviderPool,
+} from './providers.ts';
 import { type Agreed, createAgreedHead, createTrust, type ProviderNotes, type Trust } from './trust.ts';
 import { type Rank, type RpcCall, type RpcOptions, type RpcOutcome, WAIT_MS } from './wire.ts';
-import { type AskWitnesses, askOne, createWitnesses, oneAHost, type WitnessParts } from './witnesses.ts';
+import { type AskWitnesses, askOne, createWitnesses, oneAHost } from './witnesses.ts';
 
-// JSON-RPC over the configured providers, because an error of one would end a sale. witnesses.ts asks two of them. The
-// metrics of all of them stand at the end.
+// JSON-RPC over the configured providers, because an error of one would end a sale. Their metrics stand at the end.
 
 /**
- * A provider is asked once its chain id was checked; the next one when it fails, limits us, or lacks method or block.
- * `request` throws RpcError for a call that every node would refuse. All throw UpstreamFailed (502) without an answer.
- * Without allowance in the rank's WAIT_MS all throw Unavailable (503, `chain_busy`), `settle` after asking everyone.
- * A raw transaction may reach several nodes: "already known" may mean that our own first request arrived.
+ * A provider is asked once its chain id was checked; the next when it fails, limits us, or lacks method or block.
+ * `request` throws RpcError for a call that every node would refuse; all throw UpstreamFailed (502) without an answer,
+ * and Unavailable (503, `chain_busy`) without allowance in the rank's WAIT_MS (`settle`: after asking everyone).
+ * A raw transaction may reach several nodes: "already known" may be the answer to our own.
  */
 export interface ChainClient {
   readonly chainId: number;
-  /** Scheme and host of the first provider, for `source.url`. The path is left out, because it may hold a key. */
+  /** Scheme and host of the first provider. The path is left out: it may hold a key. */
   readonly publicUrl: string;
   request<T>(method: string, params: readonly unknown[], options?: RpcOptions): Promise<T>;
-  /** Resolves when the providers' allowance permits a request of this rank. Rejects with the signal's reason. */
+  /** Resolves when a request of this rank may be sent. Rejects with the signal's reason. */
   ready(rank: Rank, signal?: AbortSignal): Promise<void>;
-  /** Estimated requests a second that all providers together accept. Infinite while the limit of one is unknown. */
+  /** Estimated for all providers together. Infinite while the limit of one is unknown. */
   requestsPerSecond(): number;
-  /** One outcome for each call, in order. A provider is asked by one HTTP request for each 100 calls. */
+  /** Outcomes in the calls' order. Each 100 calls are one HTTP request. */
   batch(calls: readonly RpcCall[], options?: RpcOptions): Promise<RpcOutcome[]>;
-  /** Asks every provider, for a transaction that one may not pass on. It reports neither answers nor failures. */
+  /** Asks every provider, because one may not pass a transaction on. Reports nothing. */
   everywhere(calls: readonly RpcCall[], options?: RpcOptions): Promise<void>;
-  /** Asks one provider of each host, at most 100 calls, where one's word is enough. Rejects when nobody answers. */
+  /** Asks one provider of each host for at most 100 calls. Rejects when nobody answers. */
   each(calls: readonly RpcCall[], options?: RpcOptions): Promise<readonly (readonly RpcOutcome[])[]>;
   readonly agreed: Agreed;
 }
@@ -40,9 +45,9 @@ export interface ChainClientOptions {
   /** In the order in which they are tried; at least one. */
   readonly rpcUrls: readonly string[];
   readonly chainId: number;
-  /** A provider with another block 0 is excluded, like one of another chain. One that has pruned it is accepted. */
+  /** A provider with another block 0 is excluded. One that has pruned it is accepted. */
   readonly genesisHash?: `0x${string}` | undefined;
-  /** For each provider, from the start of a request to the last byte of its answer. */
+  /** For each provider, from a request's start to the last byte of its answer. */
   readonly timeoutMs: number;
   readonly log?: Log;
   readonly clock?: Clock;
@@ -51,32 +56,33 @@ export interface ChainClientOptions {
 }
 
 export interface OpenChainClient extends ChainClient {
-  /** In the order of their URLs, for requests that are sent to one provider without this client. */
+  /** In the URLs' order, for requests to one provider without this client. */
   readonly allowances: readonly Allowance[];
   readonly trust: Trust;
-  /** Watches the providers until `close`; `notes` keep who is believed. Resolves after a first round. Never rejects. */
+  /** Watches the providers until `close`; `notes` keep who is believed. Resolves after a round. Never rejects. */
   watch(notes?: ProviderNotes): Promise<void>;
   /** Rejects unless at least one provider serves the chain. */
   check(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Nodes refuse longer batches with -32600 (Arc's node: "batch size exceeds limit of 100"). */
+/** Arc's node refuses longer ones: -32600, "batch size exceeds limit of 100". */
 export const MAX_BATCH = 100;
 
-/** Opens the client. It sends nothing before the first call. */
+/** Sends nothing before the first call. */
 export function createChainClient(options: ChainClientOptions): OpenChainClient {
   const { chainId, timeoutMs, log = SILENT, clock = systemClock } = options;
+  const common = { clock, log };
   const providers = options.rpcUrls.map((url) => createProvider(url, timeoutMs));
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
   const witnesses = new Set(providers.map(({ host }) => host)).size;
-  const trust = createTrust(clock, log, options.onContradiction);
-  const hooks = { isApart: trust.isApart, ...(options.onRequest && { onRequest: options.onRequest }) };
-  const pool = createProviderPool(providers, { chainId, genesisHash: options.genesisHash }, clock, log, hooks);
+  const trust = createTrust(common, options.onContradiction);
+  const wanted = { chainId, genesisHash: options.genesisHash };
+  const pool = createProviderPool(common, providers, wanted, trust.isApart, options.onRequest);
   const queue = createRankQueue(pool, clock);
-  const ask = openAsk(witnesses, createAsk(pool, queue, clock), createWitnesses({ pool, queue, trust, clock }));
-  const agreed = createAgreedHead({ pool, trust, ask, clock, log });
+  const ask = openAsk(witnesses, createAsk(pool, queue, clock), createWitnesses(clock, pool, queue, trust));
+  const agreed = createAgreedHead(common, pool, trust, ask);
 
   async function request<T>(method: string, params: readonly unknown[], rpc: RpcOptions = {}): Promise<T> {
     const [outcome] = await ask([{ method, params }], rpc);
@@ -108,9 +114,7 @@ export function createChainClient(options: ChainClientOptions): OpenChainClient 
     requestsPerSecond: () => pool.inOrder().reduce((sum, { allowance }) => sum + allowance.rate(), 0),
     async each(calls, rpc = {}) {
       const isLone = agreed.witnesses < 2;
-      return isLone
-        ? [await ask(calls, { ...rpc, fromOneProvider: true })]
-        : askEach({ pool, queue, clock }, calls, rpc);
+      return isLone ? [await ask(calls, { ...rpc, fromOneProvider: true })] : askEach(clock, pool, queue, calls, rpc);
     },
     async everywhere(calls, { signal } = {}) {
       await Promise.allSettled(pool.inOrder().map((entry) => pool.call(entry, calls, signal)));
@@ -131,9 +135,11 @@ function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses)
     rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
 }
 
-/** Asks each host alone; one that limits us again, within the rank's wait. A settlement then asks it all the same. */
+/** Asks each host alone; one that limits us again, within the rank's wait, and a settlement once more after it. */
 async function askEach(
-  { pool, queue, clock }: Pick<WitnessParts, 'pool' | 'queue' | 'clock'>,
+  clock: Clock,
+  pool: ProviderPool,
+  queue: RankQueue,
   calls: readonly RpcCall[],
   rpc: RpcOptions,
 ): Promise<readonly (readonly RpcOutcome[])[]> {
@@ -159,7 +165,7 @@ async function askEach(
 
 const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** A client that gives this rank to each request that names none. */
+/** Gives this rank to each request that names none. */
 export function ranked(chain: ChainClient, rank: Rank): ChainClient {
   return {
     ...chain,
@@ -175,7 +181,7 @@ interface ChainCache<T> {
   set(key: string, block: number, value: T): void;
 }
 
-/** One bounded cache a client: two chains in one process never mix. An entry is valid for `keepBlocks` blocks. */
+/** One bounded cache a client: two chains in one process never mix. */
 export function createChainCache<T>(keepBlocks: number, maxEntries: number): (chain: ChainClient) => ChainCache<T> {
   const caches = new WeakMap<ChainClient, ChainCache<T>>();
   return (chain) => {
@@ -200,7 +206,7 @@ function newCache<T>(keepBlocks: number, maxEntries: number): ChainCache<T> {
 
 type RpcCounters = Required<Pick<ChainClientOptions, 'onRequest' | 'onContradiction'>>;
 
-/** Counts by host: a URL's path may hold a key. Contradictions begin at 0: Prometheus sees no increase from nothing. */
+/** By host: a URL's path may hold a key. Contradictions begin at 0: Prometheus sees no increase from nothing. */
 export function countRpc(registry: Registry, rpcUrls: readonly string[]): RpcCounters {
   const [labelNames, registers] = [['provider'], [registry]];
   const requests = new Counter({
@@ -222,7 +228,7 @@ export function countRpc(registry: Registry, rpcUrls: readonly string[]): RpcCou
   };
 }
 
-/** Publishes how far each provider is from the agreed head, whether it is believed, and whether sales may begin. */
+/** Nothing with a lone provider. */
 export function publishAgreement(registry: Registry, { agreed }: Pick<OpenChainClient, 'agreed'>): void {
   if (agreed.witnesses < 2) return;
   const registers = [registry];

@@ -16,29 +16,28 @@ import {
   WAIT_MS,
 } from './wire.ts';
 
-// Asks the providers in their order: `createAsk` has the rules, which the functions below it follow. Rule 1, the queue
-// of the ranks, stands last.
+// Asks the providers in their order, by the rules at `createAsk`. Rule 1, the queue of the ranks, stands last.
 
 export type Ask = (calls: readonly RpcCall[], rpc: RpcOptions) => Promise<RpcOutcome[]>;
 
-/** The message of a failure whose only cause is a provider's limit (`providers.ts`, `wire.ts`). */
+/** A failure's message whose only cause is a limit (`providers.ts`, `wire.ts`). */
 const RATE_LIMITED = 'rate limited';
-/** How often, and after how many milliseconds, calls are repeated for nodes that were behind. Arc's blocks take 500. */
+/** Repeats for nodes that were behind. Arc's blocks take 500 ms. */
 export const BEHIND_REPEATS = 2;
 export const BEHIND_MS = 250;
 
 /**
  * Asks one provider after another for the calls that are still unanswered; `fromOneProvider`: for all calls.
- * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, and every other rank
- *    throws `chain_busy`. A call that only met rate limits starts again here;
+ * 1. the call waits for its rank's allowance, at most WAIT_MS. Then `settle` goes on without it, other ranks throw
+ *    `chain_busy`. A call that only met rate limits starts again here;
  * 2. an answer that every correct node would give is final;
  * 3. a call refused by a limit, or by a node that lacks the method or the block, goes to the next provider;
  * 4. when a provider fails, all its calls go to the next;
  * 5. when the caller refuses the answers, the next provider is asked for all calls;
- * 6. when no provider is left: the last refusal is the result where all have answered, but "method not found" only
- *    where all say so; if all were limited, `chain_busy`; else UpstreamFailed;
- * 7. calls that are "beyond head block" start again at rule 1, at most twice, where the rank waits: the nodes behind
- *    one URL may differ by a block.
+ * 6. when no provider is left: the last refusal where all have answered, but "method not found" only where all say
+ *    so; `chain_busy` if all were limited; else UpstreamFailed;
+ * 7. calls that are "beyond head block" start again at rule 1, at most twice, where the rank waits: nodes behind one
+ *    URL may differ by a block.
  */
 export function createAsk(pool: ProviderPool, { untilAllowed }: RankQueue, clock: Clock): Ask {
   return async (calls, rpc) => {
@@ -72,7 +71,7 @@ interface Asked {
   readonly settled: RpcOutcome[];
   open: { call: RpcCall; at: number }[];
   readonly reasons: Set<string>;
-  /** True when the wait for the allowance is over. A settlement then also asks providers whose allowance is used up. */
+  /** The wait is over. A settlement then also asks providers whose allowance is used up. */
   isLastTry: boolean;
 }
 
@@ -110,7 +109,7 @@ function askable(entries: readonly PooledProvider[], mustNotFail: boolean): read
   return [...ready, ...entries.filter((entry) => !ready.includes(entry))];
 }
 
-/** Rules 2 to 4: asks one for the open calls, without methods that it is known to lack, unless it must answer all. */
+/** Rules 2 to 4: without methods that it is known to lack, unless it must answer all calls. */
 async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Asked, rpc: RpcOptions) {
   const { signal, onRequest, fromOneProvider = false } = rpc;
   const asked = fromOneProvider ? round.open : round.open.filter(({ call }) => !pool.lacks(entry, call.method));
@@ -128,7 +127,7 @@ async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Ask
     const answer = answers[position];
     if (answer === undefined) return;
     const isLacking = 'error' in answer && answer.error.code === METHOD_NOT_FOUND;
-    // "Method not found" means that no provider has it. So it does not replace what another refuses for another reason.
+    // "Method not found" means that no provider has it: it does not replace another's refusal for another reason.
     if (fromOneProvider || !isLacking || !isOtherRefusal(round.settled[at]))
       round.settled[at] = 'error' in answer ? { error: toRpcError(answer.error) } : answer;
     const verdict = 'error' in answer ? classifyError(answer.error) : 'final';
@@ -142,7 +141,7 @@ async function askProvider(pool: ProviderPool, entry: PooledProvider, round: Ask
   pool.failed(entry, new ProviderFailure('rateLimited', RATE_LIMITED));
 }
 
-/** Whether a provider has the method and refuses the call all the same. A limit says nothing of what it has. */
+/** Whether a provider has the method and refuses the call. A limit says nothing of what it has. */
 const isOtherRefusal = (outcome: RpcOutcome | undefined): boolean =>
   outcome !== undefined &&
   'error' in outcome &&
@@ -160,7 +159,7 @@ function unanswered({ settled, open, reasons }: Asked, { refuse }: RpcOptions): 
   throw new UpstreamFailed('chain', `no provider answered (${[...reasons].join('; ') || 'none serves this chain'})`);
 }
 
-/** Whether a node refused the call because its head is older than the block. */
+/** Whether the node's head is older than the block. */
 export function isBehind(outcome: RpcOutcome | undefined): boolean {
   return outcome !== undefined && 'error' in outcome && classifyError(outcome.error) === 'behind';
 }
@@ -169,21 +168,21 @@ export function toRpcError({ code, message, data }: AnswerError): RpcError {
   return new RpcError(code, message, data);
 }
 
-// Who may send next, where the providers limit us: a more important rank first, then who has waited longest. Reserves
-// alone would not keep that order: where each provider's bucket holds one request, all ranks may send when one is full.
+// Who may send next, where the providers limit us: the more important rank, then who has waited longest. Reserves alone
+// do not keep that order: where each bucket holds one request, all ranks may send when one is full.
 
 export interface RankQueue {
   /** Waits until this rank may send; false when `waitMs` are over. Rejects with the signal's reason. */
   untilAllowed(rank: Rank, waitMs: number, signal?: AbortSignal): Promise<boolean>;
 }
 
-/** How often a used-up allowance is checked again, in milliseconds: short beside Arc's half a second for a block. */
+/** How often a used-up allowance is checked again: short beside Arc's half a second for a block. */
 export const RECHECK_MS = 25;
 const CHAIN_BUSY = 'chain_busy';
 
 type Lines = Readonly<Record<Rank, Set<symbol>>>;
 
-/** Opens the queue of a pool, which needs exactly one. Who does not wait passes those that wait in the same rank. */
+/** A pool needs exactly one. Who does not wait passes those that wait in the same rank. */
 export function createRankQueue(pool: Pick<ProviderPool, 'inOrder'>, clock: Clock): RankQueue {
   const lines = Object.fromEntries(RANKS.map((rank) => [rank, new Set<symbol>()])) as Lines;
 
@@ -213,7 +212,7 @@ function isNext(lines: Lines, rank: Rank, waiter: symbol): boolean {
   return isFirst && (next === waiter || !lines[rank].has(waiter));
 }
 
-/** Whether enough stays for more important ranks. True without a provider: the caller is to hear that, not "busy". */
+/** Whether enough stays for more important ranks. True without a provider: that is not "busy". */
 function isAllowed(entries: readonly PooledProvider[], rank: Rank): boolean {
   let [free, burst, most] = [0, 0, 0];
   for (const { allowance } of entries) {
@@ -223,11 +222,11 @@ function isAllowed(entries: readonly PooledProvider[], rank: Rank): boolean {
     most = Math.max(most, own);
   }
   if (entries.length === 0 || free === Number.POSITIVE_INFINITY) return true;
-  // A full bucket is enough for every rank, also when there is only one bucket and it holds one request.
+  // A full bucket is enough for every rank, also a single one of one request.
   return most >= 1 && free - 1 >= RESERVE[rank] * (burst - 1);
 }
 
-/** Whether the providers accept no more requests now. No provider has answered such a call. */
+/** No provider has answered such a call. */
 export function isChainBusy(error: unknown): boolean {
   return error instanceof Unavailable && error.code === CHAIN_BUSY;
 }

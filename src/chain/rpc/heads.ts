@@ -1,25 +1,15 @@
 import type { Log } from '../../lib/common.ts';
 
-// New heads over a websocket. A head is only a hint, so a dead or lying socket costs nothing but time.
+// New heads over a websocket. Each is only a hint: a dead or lying socket costs nothing but time.
 
-interface HeadWatchOptions {
-  /** ws:// or wss:// endpoints; the first that works is used. May be empty. */
-  readonly urls: readonly string[];
-  readonly log: Pick<Log, 'warn'>;
-  readonly onHead: (number: number) => void;
-  readonly idleTimeoutMs?: number;
-}
-
-/** Back-off of a websocket that fails, doubled with each failure in a row. */
+/** Back-off, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 60_000;
-/** A socket that reports no head for so long is dead: in this time Arc makes sixty blocks. In milliseconds. */
+/** A socket without a head for so many milliseconds is dead: in this time Arc makes sixty blocks. */
 const IDLE_TIMEOUT_MS = 30_000;
 
-/** Subscribes to `newHeads` at one endpoint at a time and calls `onHead` for each. */
-export function watchHeads({ urls, log, onHead, idleTimeoutMs = IDLE_TIMEOUT_MS }: HeadWatchOptions): {
-  close(): void;
-} {
+/** Subscribes to `newHeads` at the first endpoint (ws:// or wss://) that works. */
+export function watchHeads(log: Pick<Log, 'warn'>, urls: readonly string[], onHead: (number: number) => void) {
   let closed = false;
   let failures = 0;
   let socket: WebSocket | undefined;
@@ -35,7 +25,7 @@ export function watchHeads({ urls, log, onHead, idleTimeoutMs = IDLE_TIMEOUT_MS 
     const giveUp = () => {
       if (socket !== opened) return;
       socket = undefined;
-      // The close handshake may take long or never end, so it is not awaited.
+      // Not awaited: the close handshake may never end.
       opened.close();
       retry(host);
     };
@@ -55,7 +45,7 @@ export function watchHeads({ urls, log, onHead, idleTimeoutMs = IDLE_TIMEOUT_MS 
 
   function restartIdleTimer(giveUp: () => void): void {
     clearTimeout(timer);
-    timer = setTimeout(giveUp, idleTimeoutMs);
+    timer = setTimeout(giveUp, IDLE_TIMEOUT_MS);
     timer.unref();
   }
 
@@ -70,7 +60,7 @@ export function watchHeads({ urls, log, onHead, idleTimeoutMs = IDLE_TIMEOUT_MS 
 
   connect();
   return {
-    close() {
+    close(): void {
       closed = true;
       clearTimeout(timer);
       socket?.close();
@@ -83,19 +73,19 @@ function numberOf(text: string): number | null {
   return text.includes('eth_subscription') && found !== null ? Number.parseInt(found[1] ?? '', 16) : null;
 }
 
-/** Lets callers wait for heads. The first opens the socket; it stays open, for opening takes longer than a block. */
+/** The first listener opens the socket. It stays open, because opening takes longer than a block. */
 export function createHeads(urls: readonly string[], log: Pick<Log, 'warn'>) {
   const listeners = new Set<() => void>();
-  let watch: { close(): void } | null = null;
+  let watch: ReturnType<typeof watchHeads> | null = null;
   return {
-    /** Calls `onHead` for every head, until the returned function is called; without an endpoint never. */
+    /** Returns what ends it. */
     listen(onHead: () => void): () => void {
       listeners.add(onHead);
       if (urls.length > 0) {
         const notifyAll = () => {
           for (const listener of listeners) listener();
         };
-        watch ??= watchHeads({ urls, log, onHead: notifyAll });
+        watch ??= watchHeads(log, urls, notifyAll);
       }
       return () => void listeners.delete(onHead);
     },

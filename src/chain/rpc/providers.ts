@@ -1,43 +1,43 @@
 import { Pool } from 'undici';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common, Log } from '../../lib/common.ts';
 import { orAborted } from '../../lib/tasks.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall, readAnswers } from './wire.ts';
 
-// The providers of one chain, in the operator's order, those held back last. One must have reported our chain id before
-// it is asked, and again after each failure. Its refusals alone teach how many requests a second it accepts.
+// The providers of one chain, in the operator's order, those held back last. Each must report our chain id before it is
+// asked, and again after a failure. Its refusals alone teach how many requests a second it accepts.
 
 export interface PooledProvider {
   readonly provider: Provider;
   readonly allowance: Allowance;
-  /** Methods that it reported not to have, each with the time from which it is asked again. */
+  /** Methods that it lacks, each with the time from which it is asked again. */
   readonly lacking: Map<string, number>;
-  /** True when its chain id was right and it has not failed since. A rate limit does not count as a failure here. */
+  /** Its chain id was right and it has not failed since. A rate limit is no failure here. */
   verified: boolean;
   wrongChain: boolean;
   failures: number;
-  /** Until then it is asked after the healthy ones. A provider of another chain is not checked again before. */
+  /** Until then it comes after the healthy ones, and is not checked again if its chain is another. */
   heldBackUntilMs: number;
   isOffHead: boolean;
-  /** Until then it is asked after the others, because no other confirmed its statement. */
+  /** Until then it is asked last: nobody confirmed its statement. */
   doubtedUntilMs: number;
   answeredMs: number;
   checking: Promise<void> | undefined;
 }
 
 export interface ProviderPool {
-  /** All of them, in the operator's order. */
+  /** In the operator's order. */
   readonly entries: readonly PooledProvider[];
-  /** Those to ask, best first and begun at the `turn`th. Those of another chain or set apart are left out. */
+  /** Best first, begun at the `turn`th, without those of another chain or set apart. */
   inOrder(turn?: number): PooledProvider[];
-  /** Asks one once its chain id is verified, and notes the outcome. Throws ProviderFailure, or the signal's reason. */
+  /** Verifies its chain id first, and notes the outcome. Throws ProviderFailure, or the signal's reason. */
   call(entry: PooledProvider, calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
-  /** Notes a failure that `call` could not see (a call of a batch that was refused by a limit). */
+  /** Notes a failure that `call` could not see: a limit refused one call of a batch. */
   failed(entry: PooledProvider, failure: ProviderFailure): void;
-  /** True when another provider may have the method. When none has it, all are asked. */
+  /** True only while another provider may have the method. */
   lacks(entry: PooledProvider, method: string): boolean;
   noteLacking(entry: PooledProvider, method: string): void;
-  /** Asks every provider for its chain id; true when at least one serves ours. */
+  /** Whether at least one serves our chain. */
   check(): Promise<boolean>;
 }
 
@@ -46,21 +46,16 @@ interface ChainIdentity {
   readonly genesisHash: `0x${string}` | undefined;
 }
 
-interface PoolHooks {
-  isApart?(host: string): boolean;
-  onRequest?(host: string): void;
-}
-
-/** How long a provider is not asked for a method that it lacks: it costs nothing, and an upgrade is noticed. */
+/** How long a provider is not asked for a method that it lacks. Then an upgrade is noticed. */
 const LACKING_RETRY_MS = 600_000;
 
-/** After a failure no call reaches a provider before it has reported our chain id again, asked in the background. */
+/** After a failure a provider's chain id is asked for again in the background. No call reaches it before. */
 export function createProviderPool(
+  { clock, log }: Common,
   providers: readonly Provider[],
   wanted: ChainIdentity,
-  clock: Clock,
-  log: Log,
-  { isApart = () => false, onRequest = () => {} }: PoolHooks = {},
+  isApart: (host: string) => boolean,
+  onRequest?: (host: string) => void,
 ): ProviderPool {
   const entries = providers.map((provider) => newEntry(provider, clock));
   const isLacking = ({ lacking }: PooledProvider, method: string) => (lacking.get(method) ?? 0) > clock.nowMs();
@@ -103,7 +98,7 @@ export function createProviderPool(
       // Callers share the check: an abort ends one's wait, not the check.
       if (!entry.verified) await (signal ? orAborted(verify(entry), signal) : verify(entry));
       entry.allowance.spend();
-      onRequest(entry.provider.host);
+      onRequest?.(entry.provider.host);
       try {
         const answers = await entry.provider.call(calls, signal);
         entry.answeredMs = clock.nowMs();
@@ -134,7 +129,7 @@ function newEntry(provider: Provider, clock: Clock): PooledProvider {
 }
 
 function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: number, log: Log): void {
-  // Its allowance says when it may be asked again. A provider at its limit is not failing.
+  // At its limit it is not failing. Its allowance says when it may be asked again.
   if (failure.kind === 'rateLimited') return void entry.allowance.refused();
   const { failures, wrongChain } = entry;
   if (!countFailure(entry, failure.kind, nowMs)) return;
@@ -143,12 +138,12 @@ function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: num
   log.warn({ provider: entry.provider.origin, reason: failure.message }, `chain provider ${consequence}`);
 }
 
-/** Back-off of a failing provider: doubled with each failure in a row, from 1 s to half a minute. */
+/** Back-off, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 30_000;
 const WRONG_CHAIN_RETRY_MS = 300_000;
 
-/** Counts a failure; false when the provider was held back already, because requests that fail together count once. */
+/** False when it was held back already: requests that fail together count once. */
 function countFailure(entry: PooledProvider, kind: FailureKind, nowMs: number): boolean {
   const wrongChain = kind === 'wrongChain';
   entry.verified = false;
@@ -178,7 +173,7 @@ async function identify(provider: Provider, { chainId, genesisHash }: ChainIdent
   }
   if (genesisHash === undefined) return;
   const block = resultOf(genesis, 'no genesis given');
-  // A pruned node has no genesis block, which does not mean that it serves another chain.
+  // A pruned node has no genesis block.
   if (block === null) return;
   const hash = typeof block === 'object' && 'hash' in block ? String(block.hash).toLowerCase() : '';
   if (hash !== genesisHash.toLowerCase()) throw new ProviderFailure('wrongChain', 'serves a chain of another genesis');
@@ -216,25 +211,25 @@ function begunAt(turn: number, entries: PooledProvider[]): PooledProvider[] {
 }
 
 export interface Provider {
-  /** Scheme and host. Nothing else of the URL may be published, because the path may hold a key. */
+  /** Scheme and host. Nothing else may be published: the path may hold a key. */
   readonly origin: string;
-  /** The host, with its port where the URL names one. Two URLs of one host are one witness. */
+  /** With its port where the URL names one. Two URLs of one host are one witness. */
   readonly host: string;
-  /** By one HTTP request; the answers come in the calls' order. Throws ProviderFailure without a usable answer. */
+  /** One HTTP request. Throws ProviderFailure without an answer to each call. */
   call(calls: readonly RpcCall[], signal?: AbortSignal): Promise<Answer[]>;
   close(): Promise<void>;
 }
 
-/** The largest answer that is read. A full block with receipts is far smaller. */
+/** A full block with receipts is far smaller. */
 const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
-/** More parallel requests than this are queued. Public endpoints limit long before. */
+/** More parallel requests are queued. Public endpoints limit long before. */
 const MAX_CONNECTIONS = 32;
-/** Above undici's 4 s, to save TLS handshakes. Where a server closes earlier, `withOneRetry` repeats the request. */
+/** Above undici's 4 s, to save TLS handshakes. Where a server closes earlier, `withOneRetry` helps. */
 const KEEP_ALIVE_MS = 30_000;
-/** Some endpoints answer 403 to agents that do not look like a browser. */
+/** Some endpoints answer 403 to what does not look like a browser. */
 const USER_AGENT = 'Mozilla/5.0 (compatible; percall)';
 
-/** Opens nothing until the first call. `timeoutMs` bounds a request, from its start to its answer's last byte. */
+/** Opens nothing until the first call. `timeoutMs` lasts until the answer's last byte. */
 export function createProvider(url: string, timeoutMs: number): Provider {
   const { origin, host, pathname, search, username, password } = new URL(url);
   const pool = new Pool(origin, {
@@ -273,7 +268,7 @@ export function createProvider(url: string, timeoutMs: number): Provider {
   };
 }
 
-/** Runs `task` under the time-out and the caller's signal. Any error but the caller's abort is a ProviderFailure. */
+/** Any error but the caller's abort is a ProviderFailure. */
 async function withinTime<T>(
   timeoutMs: number,
   signal: AbortSignal | undefined,
@@ -281,7 +276,7 @@ async function withinTime<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const control = new AbortController();
-  // The error is made when it is needed: its stack costs more than the rest of this function.
+  // Made only when needed: its stack costs more than the rest of this function.
   const timer = setTimeout(() => control.abort(new ProviderFailure('timeout', 'timed out')), timeoutMs);
   const onAbort = () => control.abort(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
@@ -299,7 +294,7 @@ async function withinTime<T>(
 
 const RESETS = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
-/** Repeats a request whose idle connection was reset. That is safe: a raw transaction sent twice is the same one. */
+/** After the reset of an idle connection. It is safe: a raw transaction sent twice is the same one. */
 async function withOneRetry<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task();
@@ -326,22 +321,22 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** How many requests a provider accepts, learned from its refusals alone. */
+/** How many requests a provider accepts. */
 export interface Allowance {
-  /** Requests that may be sent now. Infinite while no limit is known: before a refusal, and above 100 a second. */
+  /** Requests that may be sent now. Infinite while no limit is known: before a refusal, and above MOST. */
   free(): number;
   /** The most that `free` can be. */
   burst(): number;
-  /** Estimated requests a second. Infinite while no limit is known. */
+  /** Estimated, in requests a second. Infinite while no limit is known. */
   rate(): number;
-  /** Counts a request that is sent, allowed or not. */
+  /** Counts a request, allowed or not. */
   spend(): void;
   refused(): void;
 }
 
-/** The lowest rate, in requests a second: above zero, because only a request shows that a provider has recovered. */
+/** In requests a second. Above zero: only a request shows that a provider has recovered. */
 const LEAST = 0.2;
-/** A learned rate above this, in requests a second, is dropped: no public endpoint is known to have a higher limit. */
+/** Above so many requests a second the limit is dropped: no public endpoint is known to have a higher one. */
 const MOST = 100;
 /** Factors of the rate: after a refusal, at most once a second, and after QUIET_MS without one. */
 const FEWER = 0.8;
@@ -351,8 +346,8 @@ const SECOND_MS = 1000;
 const BURST_SECONDS = 0.5;
 
 /**
- * A token bucket. Refusals teach its rate, because public endpoints publish none (Arc's takes about 2 requests a
- * second): the first sets it to what the last second served, and later ones lower it, but not below that.
+ * A token bucket. Refusals teach its rate, because public endpoints publish none (Arc's: about 2 requests a second).
+ * The first sets it to what the last second served; later ones lower it, but not below that.
  */
 export function createAllowance(clock: Clock): Allowance {
   let rate = Number.POSITIVE_INFINITY;
@@ -361,14 +356,14 @@ export function createAllowance(clock: Clock): Allowance {
   let level = Number.POSITIVE_INFINITY;
   let filledMs = 0;
   let changedMs = 0;
-  // Times of the requests sent, and of the refusals, in the last second, oldest first.
+  // Times in the last second, oldest first.
   let sent: number[] = [];
   let refusals: number[] = [];
 
   const burst = (): number => Math.max(1, rate * BURST_SECONDS);
 
   function grow(now: number): void {
-    // A slow provider gets the time of two requests: fewer show nothing about its limit.
+    // Fewer than two requests show nothing about a slow provider's limit.
     if (now - changedMs < Math.max(QUIET_MS, (2 * SECOND_MS) / rate)) return;
     rate = rate * MORE > MOST ? Number.POSITIVE_INFINITY : rate * MORE;
     changedMs = now;
@@ -393,7 +388,7 @@ export function createAllowance(clock: Clock): Allowance {
       fill(now);
       level -= 1;
       sent.push(now);
-      // Bounds memory. At 201 entries the oldest 101 go, so a rate learned from more is between 99 and 199.
+      // Bounds memory: at 201 entries the oldest 101 go.
       if (sent.length > 2 * MOST) sent = sent.slice(-MOST);
     },
     refused() {

@@ -2,28 +2,26 @@ import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common } from '../../lib/common.ts';
 import { createLoop, createSingleFlight } from '../../lib/tasks.ts';
 import type { Ask } from './failover.ts';
 import type { PooledProvider, ProviderPool } from './providers.ts';
 import { index, quantity, type RpcOptions, readOutcome } from './wire.ts';
 
-// Which providers are believed, and the head of the chain that two of them say. Each provider is believed until two
-// statements about one block contradict each other. One that two others contradict is set apart for a day and asked
-// for nothing. Without a third neither counts for a sale, and the question is asked again. The ledger has notes of it.
-// The operator may delete one (`ledger -- trust HOST`).
+// Which providers are believed, and the head that two of them say. All are believed until two contradict each other
+// about one block. One that two others contradict is set apart for a day and asked for nothing. Without a third neither
+// counts for a sale, and the question is asked again. The ledger has notes, which `ledger -- trust HOST` deletes.
 
 export interface Trust {
   isApart(host: string): boolean;
   notes(): readonly ProviderNote[];
   setApart(question: string, liar: Said, others: Said): void;
-  /** Notes that providers differ and no third decides. Each `refresh` calls `again` until a majority decides. */
+  /** Providers differ and no third decides. Each `refresh` calls `again` until a majority decides. */
   dispute(question: string, said: readonly Said[], again: () => Promise<unknown>): void;
-  /** Ends a question's disputes: its parties agree. */
   agree(question: string): void;
-  /** Keeps the notes there from now on, beside those that it holds already. */
+  /** Keeps the notes there from now on. */
   keepIn(notes: ProviderNotes): void;
-  /** Reads others' notes and what the operator ended, then asks disputes again. A failure leaves what is known. */
+  /** Reads what others noted and the operator ended, then asks disputes again. A failure leaves what is known. */
   refresh(): Promise<void>;
 }
 
@@ -37,7 +35,7 @@ export interface Said {
 export interface ProviderNote {
   readonly host: string;
   readonly kind: 'apart' | 'disputed';
-  /** The call, its answer and the other answer, each cut to TEXT_LENGTH. */
+  /** The call, its answer and the other's, cut to TEXT_LENGTH. */
   readonly question: string;
   readonly said: string;
   readonly others: string;
@@ -47,33 +45,31 @@ export interface ProviderNote {
 
 /** Where notes are kept for all instances and over restarts. */
 export interface ProviderNotes {
-  /** The notes that still hold, oldest first. */
+  /** Those that still hold, oldest first. */
   list(nowMs: number): Promise<readonly ProviderNote[]>;
   put(note: ProviderNote): Promise<void>;
   agree(question: string): Promise<void>;
 }
 
-interface State {
-  readonly clock: Clock;
-  readonly log: Log;
+interface State extends Common {
   held: readonly ProviderNote[];
-  /** Notes that were not stored yet. A list of what is stored lacks them. */
+  /** Not stored yet: a list of what is stored lacks them. */
   readonly unsaved: Set<ProviderNote>;
-  /** How the question of an open dispute is asked again. */
+  /** How each open dispute is asked again. */
   readonly open: Map<string, () => Promise<unknown>>;
   kept: ProviderNotes | null;
 }
 
-/** Set apart for a day: long enough for an operator to see it, and a repaired provider comes back by itself. */
+/** Long enough for an operator to see it; a repaired provider comes back by itself. */
 const APART_MS = 86_400_000;
-/** A dispute counts this long after it was last seen: one that nobody can decide any more must not stop the sales. */
+/** After it was last seen: a dispute that nobody can decide any more must not stop the sales. */
 const DISPUTED_MS = 60_000;
-/** Disputes that are asked again. A provider that lies about everything is caught by the first. */
+/** Disputes that are asked again. The first catches who lies about everything. */
 const MOST_OPEN = 20;
 const TEXT_LENGTH = 500;
 
-/** Opens the trust in one chain's providers. `onContradiction` is called whenever two contradict the one of a host. */
-export function createTrust(clock: Clock, log: Log, onContradiction?: (host: string) => void): Trust {
+/** `onContradiction` is called whenever two contradict the one of a host. */
+export function createTrust({ clock, log }: Common, onContradiction?: (host: string) => void): Trust {
   const state: State = { clock, log, held: [], unsaved: new Set(), open: new Map(), kept: null };
   return {
     isApart: (host) => state.held.some((note) => note.host === host && note.kind === 'apart' && holds(state, note)),
@@ -115,7 +111,7 @@ async function readKept(state: State): Promise<void> {
     if (!state.held.some((note) => note.question === question && holds(state, note))) open.delete(question);
 }
 
-/** Adds a note, or lets one hold longer that is known. Set apart is a provider for a day from the first time on. */
+/** Adds a note, or lets a dispute's hold longer. Set apart is a provider for a day from the first time on. */
 function hold(state: State, note: ProviderNote, message: string): void {
   const { host, kind, question, said, others } = note;
   const isSame = (known: ProviderNote) => known.host === host && known.kind === kind && known.question === question;
@@ -128,7 +124,7 @@ function hold(state: State, note: ProviderNote, message: string): void {
   void save(state, note);
 }
 
-/** Stores a note. One that could not be stored holds in this process, and is stored at the next `refresh`. */
+/** A note that could not be stored holds in this process, and is stored at the next `refresh`. */
 async function save({ kept, unsaved, log }: State, note: ProviderNote): Promise<void> {
   try {
     await kept?.put(note);
@@ -165,7 +161,7 @@ function wordsOf(said: readonly Said[]): string {
   return said.map(({ host, about, says }) => `${host} says ${says.slice(0, 100)} of block ${about}`).join('; ');
 }
 
-/** A question by its text. A long one ends with a hash of the whole, because many share their beginning. */
+/** A long question ends with a hash of the whole, because many share their beginning. */
 function nameOf(question: string): string {
   if (question.length <= TEXT_LENGTH) return question;
   const digest = hash('sha256', question).slice(0, 16);
@@ -177,26 +173,25 @@ function cut(text: string): string {
 }
 
 // The head of the chain as two providers say it:
-// 1. every few seconds, and whenever the head is asked for, each provider is asked (`askRound`);
-// 2. the agreed head is the second highest, so that no single provider moves it up or down (`agreedOf`);
-// 3. a provider that is far from it is asked after the others until it agrees (`holdBack`).
+// 1. each is asked every few seconds, and whenever the head is asked for (`askRound`);
+// 2. the agreed head is the second highest, so that no single provider moves it (`agreedOf`);
+// 3. one that is far from it is asked last until it agrees (`holdBack`).
 
-/** What two providers agree on: the head of the chain, and whether they can confirm a payment. */
 export interface Agreed {
-  /** How many providers of different hosts are configured. With one, its word alone counts. */
+  /** How many hosts are configured. With one, its word alone counts. */
   readonly witnesses: number;
-  /** The highest block that two have reached; a lone provider's newest. Rejects with UpstreamFailed without one. */
+  /** The highest block that two have reached; a lone one's newest. Rejects with UpstreamFailed without one. */
   head(options?: RpcOptions): Promise<number>;
-  /** The agreed head as it was read last. Null where it is not known, and with a lone provider. */
+  /** As it was read last. Null where it is not known, and with a lone provider. */
   lastHead(): number | null;
-  /** Why two cannot confirm a payment now, for operators and buyers. Null when they can, or only one is configured. */
+  /** Why no two can confirm a payment now, for operators and buyers. Null when they can, and with a lone provider. */
   whyUnconfirmed(): string | null;
   providers(): readonly ProviderStatus[];
 }
 
 export interface ProviderStatus {
   readonly host: string;
-  /** Its head less the agreed one: below zero where it is behind. Null while either is unknown. */
+  /** Its head less the agreed one. Null while either is unknown. */
   readonly aheadBlocks: number | null;
   readonly isPresent: boolean;
   readonly isFar: boolean;
@@ -204,17 +199,9 @@ export interface ProviderStatus {
 }
 
 interface AgreedHead extends Agreed {
-  /** Asks every provider for its head once, then again and again until `stop`. Never rejects. */
+  /** Resolves after a first round. Never rejects. */
   start(): Promise<void>;
   stop(): void;
-}
-
-interface AgreedHeadParts {
-  readonly pool: ProviderPool;
-  readonly trust: Trust;
-  readonly ask: Ask;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 interface Seen {
@@ -222,33 +209,34 @@ interface Seen {
   readonly atMs: number;
 }
 
-interface Watched extends AgreedHeadParts {
+interface Watched extends Common {
+  readonly pool: ProviderPool;
+  readonly trust: Trust;
   readonly hosts: ReadonlyMap<string, readonly PooledProvider[]>;
   readonly heads: Map<string, Seen>;
   readonly signal: AbortSignal;
-  /** The highest head that was ever agreed on. */
+  /** The highest that was ever agreed on. */
   highest: number;
 }
 
-/** Milliseconds between two rounds at rest: a quarter of a request a second for each provider. */
+/** Between two rounds at rest: a quarter of a request a second for each provider. */
 const ROUND_MS = 4000;
-/** A provider counts as present for this long after its last answer, in milliseconds. Two rounds may fail. */
+/** After its last answer a provider counts as present for so long: two rounds may fail. */
 const PRESENT_MS = 10_000;
-/** A head is old after this time, in milliseconds: a round was left out. */
+/** A head is old after this time: a round was left out. */
 const OLD_MS = 5000;
-/** A head this many blocks from the agreed one is far: ten seconds on Arc. */
+/** Ten seconds on Arc. */
 const FAR_BLOCKS = 20;
-/** How long slower providers are waited for once two have answered, in milliseconds. */
+/** The wait for slower providers once two have answered. */
 const GRACE_MS = 100;
-/** How far a lone provider's newest block may be ahead of our clock: clocks differ, and operators set them wrong. */
+/** How far a lone provider's newest block may be ahead of our clock, which an operator may have set wrong. */
 const AHEAD_SECONDS = 900n;
 
-/** Watches the heads of all providers. The agreed head never falls far, and no single provider moves it. */
-export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
-  const { pool, trust, clock } = parts;
+/** The agreed head never falls far, and no single provider moves it. */
+export function createAgreedHead({ clock, log }: Common, pool: ProviderPool, trust: Trust, ask: Ask): AgreedHead {
   const hosts = Map.groupBy(pool.entries, ({ provider }) => provider.host);
   const loop = createLoop(clock, step, ROUND_MS);
-  const watched: Watched = { ...parts, hosts, heads: new Map(), signal: loop.signal, highest: 0 };
+  const watched: Watched = { clock, log, pool, trust, hosts, heads: new Map(), signal: loop.signal, highest: 0 };
   const isLone = hosts.size < 2;
   const rounds = createSingleFlight<void>();
   const round = () => rounds('head', undefined, () => askRound(watched));
@@ -261,7 +249,7 @@ export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
   return {
     witnesses: hosts.size,
     async head(options = {}) {
-      if (isLone) return readLone(parts, options);
+      if (isLone) return readLone(clock, ask, options);
       await round();
       const head = agreedOf(watched);
       if (head === null) throw new UpstreamFailed('chain', 'no two providers say how far the chain is');
@@ -279,7 +267,7 @@ export function createAgreedHead(parts: AgreedHeadParts): AgreedHead {
   };
 }
 
-/** Waits for the quick hosts. One with an old head is asked whatever its allowance: cheap reads must not starve it. */
+/** Waits for the quick hosts. One with an old head is asked whatever its allowance: cheap reads never starve it. */
 async function askRound(watched: Watched): Promise<void> {
   const { hosts, heads, pool, clock, signal } = watched;
   const startedMs = clock.nowMs();
@@ -315,7 +303,7 @@ async function askHead({ pool, heads, clock, signal }: Watched, entries: readonl
   }
 }
 
-/** Compares the heads of one round. An older head of a provider says nothing of how far it is now. */
+/** Compares the heads of one round: an older head says nothing of how far a provider is now. */
 function holdBack(watched: Watched, sinceMs: number): void {
   const { hosts, log } = watched;
   const head = agreedOf(watched, sinceMs);
@@ -384,7 +372,7 @@ function whyUnconfirmed(watched: Watched): string | null {
 
 const newest = z.object({ number: index, timestamp: quantity });
 
-async function readLone({ ask, clock }: AgreedHeadParts, options: RpcOptions): Promise<number> {
+async function readLone(clock: Clock, ask: Ask, options: RpcOptions): Promise<number> {
   const [outcome] = await ask([{ method: 'eth_getBlockByNumber', params: ['latest', false] }], options);
   const { number, timestamp } = readOutcome(outcome, newest, 'newest block');
   if (timestamp > BigInt(Math.floor(clock.nowMs() / 1000)) + AHEAD_SECONDS)

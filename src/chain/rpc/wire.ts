@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { UpstreamFailed } from '../../errors.ts';
 
-// The words of a request to the chain: its rank, its answer, and what a node's error means for the next provider.
+// A request to the chain: its rank, its answer, and what a node's error means for the next provider.
 
 /**
  * Why a request to the chain is made, most important first.
@@ -16,7 +16,7 @@ export type Rank = 'settle' | 'sale' | 'collect' | 'offer' | 'admit' | 'free';
 
 export const RANKS: readonly Rank[] = ['settle', 'sale', 'collect', 'offer', 'admit', 'free'];
 
-/** The share of the providers' burst that a rank leaves to more important ranks. */
+/** The share of the burst that a rank leaves to more important ones. */
 export const RESERVE: Readonly<Record<Rank, number>> = {
   settle: 0,
   sale: 0.1,
@@ -26,7 +26,7 @@ export const RESERVE: Readonly<Record<Rank, number>> = {
   free: 0.5,
 };
 
-/** Milliseconds to wait for the rank's allowance. Then a settlement asks without it; any other request is refused. */
+/** The wait for the rank's allowance. Then a settlement asks without it; any other request is refused. */
 export const WAIT_MS: Readonly<Record<Rank, number>> = {
   settle: 3000,
   sale: 2000,
@@ -41,40 +41,40 @@ export interface RpcCall {
   readonly params: readonly unknown[];
 }
 
-/** What an answer says for certain; `about` is its block's hash. Two that differ about a block cannot both be true. */
+/** What an answer says for certain; `about` is a block's hash. Two that differ about it cannot both be true. */
 export interface Statement {
   readonly about: string | null;
   readonly says: string;
 }
 
-/** What one provider's answers say, an entry for each call. Null where one is missing, unreadable or not there yet. */
+/** An entry for each call. Null where its answer is missing, unreadable or not there yet. */
 export type ReadStatements = (
   outcomes: readonly RpcOutcome[],
   calls: readonly RpcCall[],
 ) => readonly (Statement | null)[];
 
-/** `signal` ends the call with its own reason, which counts against no provider. */
+/** An aborted `signal` counts against no provider. */
 export interface RpcOptions {
   readonly signal?: AbortSignal;
-  /** Checks at most 100 answers. A reason asks the next for all, and holds this one back once those are accepted. */
+  /** Checks at most 100 answers. With a reason the next is asked for all, and this one held back once they pass. */
   readonly refuse?: (outcomes: readonly RpcOutcome[]) => string | null;
-  /** One provider answers at most 100 calls together. By default the next is asked only for what was refused. */
+  /** One answers all calls, at most 100. By default the next is asked only for what was refused. */
   readonly fromOneProvider?: boolean;
-  /** An answer counts once two gave it (`witnesses.ts`), else it is `Unconfirmed`. A lone provider's word counts. */
+  /** An answer counts once two gave it (`witnesses.ts`). A lone provider's word counts. */
   readonly statements?: ReadStatements;
-  /** For calls with `statements` that are asked again and again: the first provider alone, until it says something. */
+  /** With `statements`, for calls asked again and again: the first provider alone, until it says something. */
   readonly isPoll?: boolean;
-  /** How many places after the best provider the first one stands that is asked. 0 by default. */
+  /** How many of the best providers are passed over at first. 0 by default. */
   readonly turn?: number;
-  /** Called before each HTTP request, so that a caller can keep a request budget. */
+  /** Before each HTTP request, for a caller's budget. */
   readonly onRequest?: () => void;
-  /** `sale` by default. While the providers limit us, calls of more important ranks go first. */
+  /** `sale` by default. */
   readonly rank?: Rank;
 }
 
 export type RpcOutcome = { readonly result: unknown } | { readonly error: RpcError };
 
-/** The node refused the call (a revert, an unknown method), as another would. `code` and `data` are the node's own. */
+/** The node refused the call (a revert, an unknown method), as another would. */
 export class RpcError extends Error {
   readonly code: number;
   readonly data: unknown;
@@ -86,16 +86,15 @@ export class RpcError extends Error {
   }
 }
 
-/** JSON-RPC quantity as bigint; leading zeros are tolerated, more than 256 bits are not. */
+/** JSON-RPC's, of at most 256 bits; leading zeros are tolerated. */
 export const quantity = z
   .string()
   .regex(/^0x[0-9a-fA-F]{1,64}$/)
   .transform(BigInt);
 
-/** A quantity as a number. A value above 2^53 - 1 is refused, not rounded. */
+/** Above 2^53 - 1 it is refused, not rounded. */
 export const index = quantity.refine((value) => value <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number);
 
-/** Hex data of whole bytes. */
 export const data = z.string().refine((text) => text.length % 2 === 0 && /^0x[0-9a-fA-F]*$/.test(text));
 
 /** 32 bytes, lower case. */
@@ -122,24 +121,24 @@ export function readOutcome<S extends z.ZodType>(
   return parseAnswer(schema, resultOf(outcome, what), what);
 }
 
-/** The result of one call of a batch. Throws UpstreamFailed (502) when the node gave none or refused the call. */
+/** Throws UpstreamFailed (502) when the node gave no result or refused the call. */
 export function resultOf(outcome: RpcOutcome | undefined, what: string): unknown {
   if (outcome === undefined) throw new UpstreamFailed('chain', `no answer about ${what}`);
   if ('error' in outcome) throw new UpstreamFailed('chain', `${what} was refused`, outcome.error);
   return outcome.result;
 }
 
-/** Checks a node's answer against a schema. Throws UpstreamFailed (502) for a malformed answer. */
+/** Throws UpstreamFailed (502) for a malformed answer. */
 export function parseAnswer<S extends z.ZodType>(schema: S, raw: unknown, what: string): z.output<S> {
   const parsed = schema.safeParse(raw);
   if (!parsed.success) throw new UpstreamFailed('chain', `malformed ${what}`, parsed.error);
   return parsed.data;
 }
 
-/** Why a provider could not be used for a request. The error statistics use the same names. */
+/** The error statistics use the same names. */
 export type FailureKind = 'timeout' | 'transport' | 'http' | 'rateLimited' | 'malformed' | 'wrongChain';
 
-/** One provider failed; the next is asked. The message may be published: no URL, no key, nothing of the provider's. */
+/** The next provider is asked. The message may be published: no URL, no key, nothing of the provider's. */
 export class ProviderFailure extends Error {
   readonly kind: FailureKind;
   constructor(kind: FailureKind, message: string, cause?: unknown) {
@@ -160,7 +159,7 @@ export interface AnswerError {
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The answers in the order of `ids`. Throws ProviderFailure for any other id: it may answer another request. */
+/** In the order of `ids`. Throws ProviderFailure for any other id: it may answer another request. */
 export function readAnswers(body: unknown, ids: readonly number[]): Answer[] {
   const list = ids.length === 1 ? [body] : body;
   if (!Array.isArray(list)) throw asBatchRefusal(body);
@@ -188,7 +187,7 @@ function readEntry(entry: Record<string, unknown>): Answer {
   return { error: { code: error.code, message: String(error.message ?? ''), data: error.data } };
 }
 
-/** The failure behind one object that answers a whole batch: the node is limited, or does not support batches. */
+/** One object answers a whole batch: the node is limited, or does not support batches. */
 function asBatchRefusal(body: unknown): ProviderFailure {
   const error = isObject(body) && isObject(body.error) ? body.error : {};
   const limited = isRateLimit(Number(error.code), String(error.message ?? ''));
@@ -197,11 +196,11 @@ function asBatchRefusal(body: unknown): ProviderFailure {
     : new ProviderFailure('malformed', 'an answer to a batch that is no list');
 }
 
-/** EIP-1474's "limit exceeded"; Arc's public endpoint's beyond about two requests a second; HTTP's, from some nodes. */
+/** EIP-1474's "limit exceeded"; Arc's public endpoint's; HTTP's, from some nodes. */
 const RATE_LIMITS = new Set([-32005, -32011, 429]);
 /** JSON-RPC 2.0; Arc's public nodes answer it with "method not supported". */
 export const METHOD_NOT_FOUND = -32601;
-/** -32001 is EIP-1474's "resource not found", which reth uses for a block that it does not have yet. */
+/** -32001: EIP-1474's "resource not found", reth's for a block that it does not have yet. */
 const NOT_HERE = new Set([METHOD_NOT_FOUND, -32001]);
 const LACKS_BLOCK =
   /unknown block|block ?out ?of ?range|(header|block|state)\b.{0,40}(not found|not available|out of range)|missing trie node/i;

@@ -15,7 +15,7 @@ import {
   WAIT_MS,
 } from './wire.ts';
 
-// What only counts when two providers say it: `createWitnesses` has the rules, which the functions below it follow.
+// What only counts when two providers say it. The rules are at `createWitnesses`.
 
 export type AskWitnesses = (question: Question) => Promise<RpcOutcome[]>;
 
@@ -31,21 +31,14 @@ interface Heard {
   readonly statements: readonly (Statement | null)[];
 }
 
-export interface WitnessParts {
-  readonly pool: ProviderPool;
-  readonly queue: RankQueue;
-  readonly trust: Trust;
-  readonly clock: Clock;
-}
-
 /** How many providers must say the same. */
 const ENOUGH = 2;
-/** How long a provider is asked after the others once it alone made a statement, in milliseconds. */
+/** How long a provider whose statement nobody confirmed is asked last, in milliseconds. */
 const DOUBTED_MS = 30_000;
-/** A code of JSON-RPC's range for servers (-32000 to -32099) that no node of ours uses. */
+/** Of JSON-RPC's range for servers (-32000 to -32099); no node of ours uses it. */
 const UNCONFIRMED_CODE = -32_098;
 
-/** The outcome of a call about which no two providers have said the same. It proves nothing. */
+/** No two providers have said the same of a call. It proves nothing. */
 export class Unconfirmed extends RpcError {
   constructor() {
     super(UNCONFIRMED_CODE, 'no two RPC providers have said the same');
@@ -54,25 +47,24 @@ export class Unconfirmed extends RpcError {
 }
 
 /**
- * Asks providers of different hosts, one after the other, until each call has an answer that two of them gave:
+ * Asks providers of different hosts, one after the other, until two of them gave the same answer to each call:
  * 1. Each is asked for all calls by one request. A poll (`isPoll`) ends where the first says nothing.
  * 2. The first two that say the same decide a call. Where two differ, more are asked, and the larger number decides.
  * 3. One that the deciding ones contradict about the same block is set apart. Without a decision the call is
- *    `Unconfirmed`, and where two differ, that is a dispute.
- * 4. One whose statement nobody confirms, or that is outvoted, is asked last for a while: it may be ahead, or lie.
- * 5. Where nobody says anything, the first one's refusal or `null` counts. Any other result is `Unconfirmed`: it may
- *    say nothing because another answer of the batch was unreadable.
+ *    `Unconfirmed`, and two that differ are in dispute.
+ * 4. One that nobody confirms, or that is outvoted, is asked last for a while: it may be ahead, or lie.
+ * 5. Where nobody says anything, the first one's refusal or `null` counts. Any other result is `Unconfirmed`, because
+ *    another answer of the batch may have been unreadable.
  * Rejects as `request` does when nobody answers.
  */
-export function createWitnesses(parts: WitnessParts): AskWitnesses {
-  const { queue, clock } = parts;
+export function createWitnesses(clock: Clock, pool: ProviderPool, queue: RankQueue, trust: Trust): AskWitnesses {
   const ask: AskWitnesses = async (question) => {
     const { rank = 'sale', signal, isPoll = false } = question.rpc;
     const until = clock.nowMs() + WAIT_MS[rank];
     if (!(await queue.untilAllowed(rank, WAIT_MS[rank], signal)) && rank !== 'settle') throw chainBusy();
     const heard: Heard[] = [];
     for (let repeats = 0; ; repeats++) {
-      await askUntilDecided(parts, question, heard, until);
+      await askUntilDecided(clock, pool, question, heard, until);
       const lacking =
         isPoll || isDecided(question, heard) ? [] : heard.filter(({ outcomes }) => outcomes.some(isBehind));
       if (lacking.length === 0 || repeats === BEHIND_REPEATS || clock.nowMs() + BEHIND_MS > until) break;
@@ -81,14 +73,15 @@ export function createWitnesses(parts: WitnessParts): AskWitnesses {
     }
     signal?.throwIfAborted();
     if (heard.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
-    return conclude(parts, question, heard, ask);
+    return conclude(clock, trust, question, heard, ask);
   };
   return ask;
 }
 
-/** Rules 1 and 2. One without allowance comes later. It is asked all the same in a dispute, or by a late settlement. */
+/** Rules 1 and 2. One without allowance comes later, or at once in a dispute and for a late settlement. */
 async function askUntilDecided(
-  { pool, clock }: WitnessParts,
+  clock: Clock,
+  pool: ProviderPool,
   question: Question,
   heard: Heard[],
   until: number,
@@ -104,7 +97,7 @@ async function askUntilDecided(
     if (next) {
       const answered = await askOne(pool, next, question);
       pending = pending.filter((entry) => entry !== next);
-      // One that limits us is asked again once its allowance permits that, within the wait.
+      // One that limits us is asked again within the wait.
       if (answered === 'limited') pending = mustAsk ? pending : [...pending, next];
       else if (answered) heard.push(answered);
       pending = pending.filter((entry) => !isHeard(entry));
@@ -113,7 +106,7 @@ async function askUntilDecided(
   }
 }
 
-/** Asks one provider for all calls by one request. `limited` when it limits one of them; null without an answer. */
+/** `limited` when the provider limits one of the calls; null without an answer. */
 export async function askOne(
   pool: ProviderPool,
   entry: PooledProvider,
@@ -129,10 +122,9 @@ export async function askOne(
     pool.failed(entry, new ProviderFailure('rateLimited', 'rate limited'));
     return 'limited';
   }
-  const outcomes = answers.map((answer): RpcOutcome => {
-    if (!('error' in answer)) return answer;
-    return { error: toRpcError(answer.error) };
-  });
+  const outcomes = answers.map(
+    (answer): RpcOutcome => ('error' in answer ? { error: toRpcError(answer.error) } : answer),
+  );
   return { entry, outcomes, statements: statements(outcomes, calls) };
 }
 
@@ -145,7 +137,7 @@ function isDecided({ calls, rpc: { isPoll = false } }: Question, heard: readonly
   if (heard.length === 0) return false;
   return calls.every((_, at) => {
     const said = saidOf(heard, at);
-    // A provider that is behind has nothing to say of what is new.
+    // One that is behind knows nothing of what is new.
     const isUneventful = isPoll && heard.some(({ entry }) => !entry.isOffHead);
     return said.length === 0 ? isUneventful : decision(said) !== null;
   });
@@ -177,9 +169,10 @@ function decision(said: readonly Said[]): Said | null {
   return isTied ? null : winner;
 }
 
-/** Rules 3 to 5. `ask` asks a disputed question again, with all its calls, also where this time it was a poll. */
+/** Rules 3 to 5. `ask` asks a disputed question again, with all its calls, also after a poll. */
 function conclude(
-  { trust, clock }: WitnessParts,
+  clock: Clock,
+  trust: Trust,
   asked: Question,
   heard: readonly Heard[],
   ask: AskWitnesses,
@@ -214,7 +207,7 @@ function unsaid(outcome: RpcOutcome | undefined): RpcOutcome {
   return isEmpty ? outcome : { error: new Unconfirmed() };
 }
 
-/** Rule 4, but for the outvoted. Two others must have answered and said nothing: the quicker of two is not doubted. */
+/** Rule 4, but for the outvoted. Two others must have said nothing: the quicker of two is not doubted. */
 function doubtLone(heard: readonly Heard[], at: number, said: readonly Said[], clock: Clock): void {
   if (said.length !== 1 || heard.length <= ENOUGH) return;
   const lone = heard.find(({ statements }) => statements[at]);

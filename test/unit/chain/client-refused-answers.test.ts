@@ -40,7 +40,7 @@ describe('answers that the caller checks', () => {
     const honest = await server({ a: () => 3, b: () => 3 });
     const chain = client([lying, honest]);
     const refused: string[] = [];
-    expect(await askChecked(chain, CALLS, readEqual, { onRefused: (reason) => refused.push(reason) })).toBe(3);
+    expect(await askChecked(chain, CALLS, readEqual, (reason) => refused.push(reason))).toBe(3);
     expect(refused).toEqual(['number']);
     expect(await askChecked(chain, CALLS, readEqual)).toBe(3);
     expect([lying.count('a'), honest.count('a')]).toEqual([1, 2]);

@@ -54,7 +54,7 @@ test('reports each new head and nothing else', async () => {
     seen.push(number);
     if (seen.length === 2) both.resolve();
   };
-  open.push(watchHeads({ urls: [url], log, onHead }));
+  open.push(watchHeads(log, [url], onHead));
   await both.promise;
   expect(seen).toEqual([16, 17]);
 });
@@ -63,10 +63,10 @@ test('connects to the next endpoint when one closes the connection', async () =>
   const deaf = await startWebsocket((_send, socket) => socket.destroy());
   const good = await startWebsocket((send) => send(head('0x12')));
   const seen = Promise.withResolvers<number>();
-  open.push(watchHeads({ urls: [deaf, good], log, onHead: seen.resolve }));
+  open.push(watchHeads(log, [deaf, good], seen.resolve));
   expect(await seen.promise).toBe(18);
 });
 
 test('without an endpoint there is nothing to watch', () => {
-  watchHeads({ urls: [], log, onHead: () => expect.unreachable() }).close();
+  watchHeads(log, [], () => expect.unreachable()).close();
 });

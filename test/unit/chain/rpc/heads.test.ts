@@ -44,13 +44,12 @@ test('when a socket reports nothing for the idle time-out, the next endpoint is 
   const [silent, good] = [await startNode(), await startNode()];
   const seen: number[] = [];
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const options = { urls: [silent.url, good.url], log, idleTimeoutMs: 30_000 };
-  const watch = watchHeads({ ...options, onHead: (number) => void seen.push(number) });
+  const watch = watchHeads(log, [silent.url, good.url], (number) => void seen.push(number));
   closing.push(watch.close);
   await silent.subscribed();
   silent.send(1);
   await vi.waitFor(() => expect(seen).toEqual([1]), TIMEOUT);
-  // The next attempt follows a second later.
+  // The idle time-out is 30 s; the next attempt follows a second later.
   vi.advanceTimersByTime(31_000);
   await good.subscribed();
   good.send(2);
