@@ -34,17 +34,9 @@ export async function benchCollector(): Promise<void> {
   const db = openChainDatabase(join(directory, 'chain.db'));
   const chain = createChainClient({ rpcUrls: [node.origin], chainId: 5042, timeoutMs: 20_000 });
   const log = { info: () => undefined, warn: console.warn, error: console.error };
-  const collector = createCollector({
-    chain,
-    db,
-    log,
-    clock: systemClock,
+  const collector = createCollector({ clock: systemClock, log }, chain, db, {
     scanners: [createSwapScanner()],
-    limits: {
-      requestsPerSecond: 100_000,
-      backfillHours: 48,
-      pollIntervalMs: 200,
-    },
+    limits: { requestsPerSecond: 100_000, backfillHours: 48, pollIntervalMs: 200 },
   });
   const startMs = performance.now();
   let feesMs = 0;

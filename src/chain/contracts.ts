@@ -1,5 +1,6 @@
 import type { Hex } from 'viem';
 import { keccak256 } from '../lib/secp256k1.ts';
+import { resultOrRefusal } from './rpc/checked.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
 
@@ -233,7 +234,7 @@ export async function readAccountCode(
 }
 
 function codeOf(outcome: RpcOutcome | undefined): Hex | null {
-  const answer = outcome !== undefined && 'result' in outcome ? data.safeParse(outcome.result).data : undefined;
+  const answer = data.safeParse(resultOrRefusal(outcome)).data;
   return answer === undefined ? null : (answer.toLowerCase() as Hex);
 }
 
@@ -247,7 +248,7 @@ function addressBy(form: RegExp, code: string): Hex | null {
 }
 
 function bytesOf(outcome: RpcOutcome | undefined): string {
-  const result = outcome !== undefined && 'result' in outcome ? outcome.result : null;
+  const result = resultOrRefusal(outcome);
   return typeof result === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(result) ? result : '0x';
 }
 

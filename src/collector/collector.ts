@@ -5,7 +5,7 @@ import type { ChainClient } from '../chain/rpc/client.ts';
 import { watchHeads } from '../chain/rpc/heads.ts';
 import type { RpcOutcome } from '../chain/rpc/wire.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common } from '../lib/common.ts';
 import { missingFrom, shareOf, sizeOf } from '../lib/coverage.ts';
 import { DatabaseFileError, type Sqlite } from '../lib/sqlite-file.ts';
 import { type Backfill, createBackfill } from './backfill.ts';
@@ -37,10 +37,6 @@ import { type ChainWrites, createChainWrites, type StoredCoverage } from './stor
 // head (follow.ts) and past blocks (backfill.ts).
 
 interface CollectorOptions {
-  readonly chain: ChainClient;
-  readonly db: Sqlite;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly limits?: Partial<CollectorLimits>;
   readonly scanners?: readonly LogScanner[];
   readonly describeCode?: DescribeCode | null;
@@ -54,10 +50,10 @@ export interface Collector extends CollectorView {
   stop(): Promise<void>;
 }
 
-export function createCollector(options: CollectorOptions): Collector {
-  const { clock, log } = options;
+export function createCollector(common: Common, chain: ChainClient, db: Sqlite, options: CollectorOptions): Collector {
+  const { clock, log } = common;
   const ended = new AbortController();
-  const context = createContext(options, ended.signal);
+  const context = createContext(common, chain, db, options, ended.signal);
   const { state, writes } = context;
   const checkIdentity = createIdentityCheck(context);
   const follow = createFollow(context);
@@ -148,8 +144,13 @@ async function runLoop(
 
 const BACKGROUND_RESERVE = 1;
 
-function createContext(options: CollectorOptions, signal: AbortSignal): CollectorContext {
-  const { db, clock, log, chain, scanners = [], describeCode = null } = options;
+function createContext(
+  { clock, log }: Common,
+  chain: ChainClient,
+  db: Sqlite,
+  { scanners = [], describeCode = null, ...options }: CollectorOptions,
+  signal: AbortSignal,
+): CollectorContext {
   const given = { ...DEFAULT_LIMITS, ...options.limits };
   // The backfill must end inside the retention, or its blocks would be rolled up at once.
   const limits = { ...given, backfillHours: Math.min(given.backfillHours, given.retentionDays * 24 - 1) };
@@ -157,7 +158,7 @@ function createContext(options: CollectorOptions, signal: AbortSignal): Collecto
   const writes = createChainWrites(db);
   const budget = createBudget(limits.requestsPerSecond, clock);
   const state = createState(facts.head(), writes);
-  const count = () => {
+  const onRequest = () => {
     state.requests += 1;
   };
   const key = keyOf(scanners);
@@ -176,8 +177,8 @@ function createContext(options: CollectorOptions, signal: AbortSignal): Collecto
     signal,
     state,
     lookups: createChainLookups(db),
-    headChain: withinBudget(chain, budget, 0, signal, count),
-    fillChain: withinBudget(chain, budget, BACKGROUND_RESERVE, signal, count),
+    headChain: withinBudget(chain, budget, 0, signal, onRequest),
+    fillChain: withinBudget(chain, budget, BACKGROUND_RESERVE, signal, onRequest),
   };
 }
 

@@ -4,8 +4,7 @@ import { MAX_FEE_SPAN } from '../chain/fees.ts';
 import { askChecked, type RefusalReason } from '../chain/rpc/checked.ts';
 import type { ChainClient } from '../chain/rpc/client.ts';
 import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common } from '../lib/common.ts';
 import type { LogScanner } from './scanner.ts';
 import type { ChainFacts, ChainLookups, SeenHead } from './store/facts.ts';
 import type { ChainWrites } from './store/writes.ts';
@@ -13,10 +12,8 @@ import type { ChainWrites } from './store/writes.ts';
 // What the collector's loops share: their clients, their limits and their state.
 
 /** `signal` ends every running request. */
-export interface CollectorContext {
+export interface CollectorContext extends Common {
   readonly limits: CollectorLimits;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly lookups: ChainLookups;
   readonly writes: ChainWrites;
   readonly facts: ChainFacts;

@@ -85,10 +85,11 @@ function noteHead({ state, writes, clock }: CollectorContext, head: SeenHead): v
   state.headCheckedMs = nowMs;
   const known = state.head;
   const advanced = known === null || head.number > known.number;
-  state.head = { number: head.number, hash: head.hash, at: head.at };
+  const seen = { number: head.number, hash: head.hash, at: head.at };
+  state.head = seen;
   if (!advanced) return;
   state.headAdvancedMs = nowMs;
-  writes.storeHead({ number: head.number, hash: head.hash, at: head.at, advancedMs: nowMs });
+  writes.storeHead({ ...seen, advancedMs: nowMs });
 }
 
 /** Case 3: the block at which reading continues. */

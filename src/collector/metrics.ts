@@ -3,13 +3,6 @@ import type { Clock } from '../lib/clock.ts';
 import type { CollectorStatus, CollectorView } from './store/facts.ts';
 import type { ProbeReads } from './store/probes.ts';
 
-interface CollectorMetricsParts {
-  readonly collector: CollectorView;
-  readonly reads: ProbeReads;
-  readonly endpoints: readonly { readonly name: string }[];
-  readonly clock: Clock;
-}
-
 /** Older probes are not reported, because they say nothing about the present. */
 const RECENT_MS = 60_000;
 
@@ -55,7 +48,10 @@ const COUNTERS: readonly { name: string; help: string; read: (counters: Collecto
 /** Publishes the state of collector and probe. It is read when metrics are requested, and costs nothing before. */
 export function publishCollector(
   registry: Registry,
-  { collector, reads, endpoints, clock }: CollectorMetricsParts,
+  clock: Clock,
+  collector: CollectorView,
+  reads: ProbeReads,
+  endpoints: readonly { readonly name: string }[],
 ): void {
   const registers = [registry];
   for (const { name, help, read } of GAUGES) {

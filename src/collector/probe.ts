@@ -1,7 +1,6 @@
 import { type Allowance, createProvider, type Provider } from '../chain/rpc/providers.ts';
 import { type Answer, classifyError, type FailureKind, ProviderFailure, type RpcCall } from '../chain/rpc/wire.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common } from '../lib/common.ts';
 import { createLoop } from '../lib/tasks.ts';
 import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 
@@ -13,11 +12,9 @@ interface ProbeOptions {
   readonly allowances: readonly Allowance[];
   readonly chainId: number;
   readonly writes: ProbeWrites;
-  readonly clock: Clock;
   /** From the start of a round to the next, which follows a longer round at once. */
   readonly intervalMs: number;
   readonly timeoutMs: number;
-  readonly log: Pick<Log, 'warn'>;
 }
 
 interface RpcProbe {
@@ -32,13 +29,12 @@ interface RpcProbe {
 const KEEP_MS = 24 * 3_600_000;
 
 /** One request an endpoint and round. The first, and each after a failure but a limit, asks for the chain id too. */
-export function createProbe(options: ProbeOptions): RpcProbe {
-  const { clock, writes, intervalMs, log } = options;
-  const names = nameEndpoints(options.rpcUrls).map(({ name }) => name);
-  const endpoints = options.rpcUrls.map((url, at) => {
-    const provider = createProvider(url, options.timeoutMs);
-    return createEndpoint(names[at] ?? '', provider, options.chainId, options.allowances[at]);
-  });
+export function createProbe({ clock, log }: Common, options: ProbeOptions): RpcProbe {
+  const { rpcUrls, allowances, chainId, writes, intervalMs, timeoutMs } = options;
+  const names = nameEndpoints(rpcUrls).map(({ name }) => name);
+  const endpoints = rpcUrls.map((url, at) =>
+    createEndpoint(names[at] ?? '', createProvider(url, timeoutMs), chainId, allowances[at]),
+  );
 
   async function round(): Promise<void> {
     const { signal } = loop;

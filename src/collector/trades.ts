@@ -29,7 +29,7 @@ const VERSION = 2;
 
 /** The same logs give the same rows, but for `excluded`, which depends on the neighbours stored when a span is read. */
 export function createTradeScanner(watch: WatchList, reads: TradeReads, log?: Pick<Log, 'warn'>): LogScanner {
-  const book = createPoolBook(watch, reads, (message) => log?.warn({}, message));
+  const book = createPoolBook(watch, reads, log);
   return {
     key: keyOf(watch),
     filters: book.filters,
@@ -176,7 +176,7 @@ interface PoolBook {
 const MAX_V4_POOLS = 16;
 
 /** A list in memory that begins with the pools of the database and of the venues. A pool is never removed. */
-function createPoolBook(watch: WatchList, reads: TradeReads, warn: (message: string) => void): PoolBook {
+function createPoolBook(watch: WatchList, reads: TradeReads, log?: Pick<Log, 'warn'>): PoolBook {
   const known = new Map<string, KnownPool>();
   /** Pools that are not in the database yet, each with the first block whose logs were requested without it. */
   const pending = new Map<string, { row: PoolRow; from: number }>();
@@ -202,7 +202,10 @@ function createPoolBook(watch: WatchList, reads: TradeReads, warn: (message: str
     const read = await readDecimals(chain, watch, signal);
     const tokens = watch.tokens.map(({ address }) => address).filter((address) => read.has(address));
     const asked = await askForPools(chain, watch.venues, tokens, watch.usdc, { signal });
-    warnOfUnread(watch, read, warn);
+    for (const { address, symbol } of watch.tokens) {
+      if (!read.has(address))
+        log?.warn({}, `the watched token ${symbol} (${address}) reports no decimals: its trades are not read`);
+    }
     for (const row of reads.pools()) if (read.has(bytesToHex(row.token))) remember(row);
     for (const { pool, source } of asked) {
       const row = toRow(pool, source.name, span.to, watch, read);
@@ -242,13 +245,6 @@ async function readDecimals(chain: ChainClient, watch: WatchList, signal: AbortS
   const tokens = await readTokens(chain, addresses, block, { signal });
   const known = tokens.flatMap((token) => (token?.decimals == null ? [] : [[token.address, token.decimals] as const]));
   return new Map(known);
-}
-
-function warnOfUnread({ tokens }: WatchList, read: Decimals, warn: (message: string) => void): void {
-  for (const { address, symbol } of tokens) {
-    if (!read.has(address))
-      warn(`the watched token ${symbol} (${address}) reports no decimals: its trades are not read`);
-  }
 }
 
 function createdIn(logs: readonly BlockLog[], watch: WatchList, decimals: Decimals): PoolRow[] {

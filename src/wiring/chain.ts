@@ -74,7 +74,7 @@ export type Collecting = ReturnType<typeof openCollecting>;
 
 function openChainData({ collector, dataDir, network: { chainId } }: Config, log: Logger) {
   const { copyFile, backfillHours } = collector;
-  if (copyFile !== null) return { db: null, ...openChainCopy({ file: copyFile, chainId, backfillHours, log }) };
+  if (copyFile !== null) return { db: null, ...openChainCopy(log, { file: copyFile, chainId, backfillHours }) };
   const file = join(dataDir, 'chain.db');
   const db = openChainDatabase(file);
   return { db, reads: createChainReads(db), collector: null, ...createFeeSteps(db), close: () => void db.close() };
@@ -85,20 +85,14 @@ function openCollector({ config, chain, clock, log }: CollectingParts, db: Sqlit
   const { enabled, wsUrls, requestsPerSecond, pollIntervalMs, backfillHours, retentionDays } = config.collector;
   if (!enabled) return null;
   const watch = { ...config.watch, usdc: config.network.usdc };
-  return createCollector({
-    chain,
-    db,
-    clock,
-    log,
-    wsUrls,
-    limits: { requestsPerSecond, pollIntervalMs, backfillHours, retentionDays },
-    scanners: [
-      createTradeScanner(watch, createTradeReads(db), log),
-      createTokenEventScanner(watch),
-      createTokenAccountScanner(watch),
-    ],
-    describeCode: createDescribeCode(createDeployReads(db)),
-  });
+  const scanners = [
+    createTradeScanner(watch, createTradeReads(db), log),
+    createTokenEventScanner(watch),
+    createTokenAccountScanner(watch),
+  ];
+  const limits = { requestsPerSecond, pollIntervalMs, backfillHours, retentionDays };
+  const describeCode = createDescribeCode(createDeployReads(db));
+  return createCollector({ clock, log }, chain, db, { limits, scanners, describeCode, wsUrls });
 }
 
 function openProbe({ config, chain: { allowances }, log }: CollectingParts, db: Sqlite) {
@@ -106,5 +100,6 @@ function openProbe({ config, chain: { allowances }, log }: CollectingParts, db: 
   const { rpcTimeoutMs: timeoutMs, collected } = config;
   const { probeIntervalMs: intervalMs } = collected;
   const writes = createProbeWrites(db);
-  return createProbe({ rpcUrls, allowances, chainId, intervalMs, clock: systemClock, log, writes, timeoutMs });
+  const common = { clock: systemClock, log };
+  return createProbe(common, { rpcUrls, allowances, chainId, intervalMs, writes, timeoutMs });
 }

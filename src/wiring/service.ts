@@ -54,7 +54,7 @@ export async function createDeps(
   const freeSources = readingAs('free', sources);
   const shop = await openShop(ground, railList);
   const { payments, lightningStore, facilitator } = shop;
-  publishCollector(metrics, { ...collecting, clock });
+  publishCollector(metrics, clock, collecting.collector, collecting.reads, collecting.endpoints);
   const onRun = countSelfTests(metrics);
   const { selfTests: store } = stores;
   const selfTest = await createSelfTest({ ...ground, catalogue, store, mayRun: ledger.leads, onRun });

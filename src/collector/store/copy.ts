@@ -28,7 +28,6 @@ interface ChainCopyOptions {
   /** A copy of another chain is refused. */
   readonly chainId: number;
   readonly backfillHours: number;
-  readonly log: Pick<Log, 'info' | 'warn'>;
   readonly lookMs?: number;
 }
 
@@ -53,7 +52,8 @@ interface Opened {
 }
 
 /** Data, freshness and version change together. Throws when the first copy cannot be used; a later one is logged. */
-export function openChainCopy({ file, chainId, backfillHours, log, lookMs = LOOK_MS }: ChainCopyOptions): ChainCopy {
+export function openChainCopy(log: Pick<Log, 'info' | 'warn'>, options: ChainCopyOptions): ChainCopy {
+  const { file, chainId, backfillHours, lookMs = LOOK_MS } = options;
   let version = 1;
   let current = openUnreplaced();
   let refused = '';

@@ -15,7 +15,7 @@ export interface OperationCost {
   readonly baseFee: bigint;
 }
 
-interface OperationCosts {
+export interface OperationCosts {
   /** In the caller's transaction, or in its own. A block may be counted twice, because that shifts no percentile. */
   record(costs: readonly OperationCost[]): void;
   /** Deletes hours that began before `before` (Unix seconds). */

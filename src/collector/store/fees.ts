@@ -206,13 +206,10 @@ export function createHourReads(db: Sqlite, version: () => number): HourReads {
   const keptWindows = keptUntilWritten(version, () => new Map<string, readonly HourTotals[]>());
   return {
     hours(from, to) {
-      const first = hourOf(from);
-      const count = Math.max(Math.ceil((to - first) / HOUR), 0);
-      const window = `${first} ${count}`;
+      const wanted = hoursIn(from, to).map(({ hour }) => hour);
+      const window = `${wanted[0]} ${wanted.length}`;
       const kept = keptWindows();
-      const known = kept.get(window);
-      if (known) return known;
-      const hours = Array.from({ length: count }, (_, at) => totals(first + at * HOUR)).filter((hour) => hour !== null);
+      const hours = kept.get(window) ?? wanted.map(totals).filter((hour) => hour !== null);
       kept.set(window, hours);
       return hours;
     },

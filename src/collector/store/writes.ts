@@ -1,7 +1,7 @@
 import type { Coverage, Span } from '../../lib/coverage.ts';
 import { asFileError, type Sqlite } from '../../lib/sqlite-file.ts';
 import { type AccountWrites, createAccountWrites } from './accounts.ts';
-import { createOperationCosts, type OperationCost } from './costs.ts';
+import { createOperationCosts, type OperationCost, type OperationCosts } from './costs.ts';
 import {
   type ChainFacts,
   type CoverageKind,
@@ -94,8 +94,8 @@ const TOP = Number.MAX_SAFE_INTEGER;
 export function createChainWrites(db: Sqlite): ChainWrites {
   const facts = createChainFacts(db);
   const accounts = createAccountWrites(db);
-  const rollup = createRollup(db, facts, accounts);
   const operations = createOperationCosts(db);
+  const rollup = createRollup(db, facts, accounts, operations);
   const statements = prepareWrites(db);
   const { writeLogRows, drop } = createSpanWrites(statements, facts, accounts);
   const { commit, version, fault } = createCommit(db);
@@ -288,14 +288,13 @@ function createRollup(
   db: Sqlite,
   facts: ChainFacts,
   accounts: Pick<AccountWrites, 'prune'>,
+  operations: Pick<OperationCosts, 'prune'>,
 ): Pick<ChainWrites, 'rollUpHour' | 'dropHours'> {
   const oldest = db.prepare('SELECT min(at) FROM blocks').pluck();
   const highest = db.prepare('SELECT max(number), count(transactions) FROM blocks WHERE at < ?').raw();
   const rollUp = db.prepare(ROLL_UP);
   const dropHours = db.prepare('DELETE FROM hours WHERE at < ?');
-  const prune = ['blocks', 'deploys', 'trades', 'operation_costs', 'tips'].map((table) =>
-    db.prepare(`DELETE FROM ${table} WHERE at < ?`),
-  );
+  const prune = ['blocks', 'deploys', 'trades'].map((table) => db.prepare(`DELETE FROM ${table} WHERE at < ?`));
   const pruneProbes = db.prepare('DELETE FROM probes WHERE at_ms < ?');
   return {
     rollUpHour(before) {
@@ -309,6 +308,7 @@ function createRollup(
       for (const statement of prune) statement.run(end);
       pruneProbes.run(end * 1000);
       accounts.prune(end);
+      operations.prune(end);
       for (const kind of STORED_KINDS) facts.uncover(kind, { from: 0, to: top });
       facts.noteRolledUp(whole);
       return true;

@@ -13,7 +13,7 @@ function published(status: CollectorStatus) {
   const registry = new Registry();
   const clock = { nowMs: () => NOW, sleep: async () => undefined };
   const endpoints = [{ name: 'a.example' }, { name: 'b.example' }, { name: 'c.example' }];
-  publishCollector(registry, { collector: { status: () => status }, reads: createChainReads(db), endpoints, clock });
+  publishCollector(registry, clock, { status: () => status }, createChainReads(db), endpoints);
   const lines = async () =>
     (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return { db, lines };

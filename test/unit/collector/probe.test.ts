@@ -43,16 +43,13 @@ function probeOf(
   timeoutMs = PATIENCE_MS,
   allowances = urls.map(() => createAllowance(clock)),
 ) {
-  const probe = createProbe({
-    rpcUrls: urls,
-    allowances,
-    chainId: 5042,
-    clock,
-    intervalMs: 5000,
-    timeoutMs,
-    writes: createProbeWrites(db),
-    log: { warn: (_fields, message) => void warnings.push(message) },
-  });
+  const warn = (_fields: object, message: string) => void warnings.push(message);
+  const log = { info: () => expect.unreachable(), warn, error: () => expect.unreachable() };
+  const writes = createProbeWrites(db);
+  const probe = createProbe(
+    { clock, log },
+    { rpcUrls: urls, allowances, chainId: 5042, intervalMs: 5000, timeoutMs, writes },
+  );
   stops.push(probe.stop);
   return probe;
 }

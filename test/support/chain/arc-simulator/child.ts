@@ -12,5 +12,5 @@ const chain = createChainClient({ rpcUrls: [url], chainId: 5042, timeoutMs: 60_0
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const limits = { requestsPerSecond: 1000, blocksPerRequest: 2, feeSpan: 16, logSpan: 20, pollIntervalMs: 5 };
 const db = openChainDatabase(file);
-createCollector({ chain, db, log, limits, clock: systemClock, scanners: [createSwapScanner()] }).start();
+createCollector({ clock: systemClock, log }, chain, db, { limits, scanners: [createSwapScanner()] }).start();
 process.stdout.write('started\n');

@@ -44,7 +44,7 @@ export function startCollecting(options: CollectingOptions): Collecting {
   const log = { info: () => undefined, warn: note, error: note };
   const chain = createChainClient({ rpcUrls: urls, chainId: 5042, timeoutMs, clock });
   const db = openChainDatabase(file);
-  const collector = createCollector({ chain, db, clock, log, limits, scanners, describeCode });
+  const collector = createCollector({ clock, log }, chain, db, { limits, scanners, describeCode });
   collector.start();
   return {
     collector,

@@ -32,7 +32,7 @@ afterEach(() => {
 
 const open = (chainId = CHAIN, file = at('chain.db')) => {
   const log = { info: () => {}, warn: ({ err }: { err?: unknown }) => void warnings.push(String(err)) };
-  copy = openChainCopy({ file, chainId, backfillHours: 1, log, lookMs: 10 });
+  copy = openChainCopy(log, { file, chainId, backfillHours: 1, lookMs: 10 });
   return copy;
 };
 
