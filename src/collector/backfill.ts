@@ -10,25 +10,25 @@ import { readLateLabels, readPendingCode } from './labels.ts';
 import { alarm, dedupeLogs, findStale, misfit, prepareScan, prepareSpan, readBlocks } from './spans.ts';
 import { type CoverageKind, HOUR, hourOf } from './store/facts.ts';
 
-/** `step` resolves to the milliseconds until the next step. `window` is the span that it fills. */
+/** `step` resolves to the milliseconds until the next one. `window` is the span that it fills. */
 export interface Backfill {
   step(): Promise<number>;
   window(kind: CoverageKind): Span | null;
 }
 
-/** A refusal may pass, as that of a node which is behind. Where no node has fee history, it costs one a minute. */
+/** A refusal may pass (a node behind). Where no node has fee history, it costs one request a minute. */
 const FEES_AGAIN_MS = 60_000;
-/** How often the code of new contracts is read while blocks are missing, so that one request serves many contracts. */
+/** While blocks are missing, so that one request reads the code of many contracts. */
 const CODE_EVERY_MS = 5000;
-/** How often contracts are looked at again: two requests for fifty make 6,000 an hour, above Arc's rate of new ones. */
+/** Two requests for fifty contracts make 6,000 looks an hour, above Arc's rate of new ones. */
 const LOOK_EVERY_MS = 30_000;
 
 /**
- * The background loop, newest blocks first. Each step does the first of these tasks that has work, mostly by a request:
+ * The background loop, newest blocks first. Each step does the first task that has work, mostly by one request:
  * 0. rolls up an hour past the retention; 1. measures, once, where the window begins;
- * 2. reads base fees, because `/v1/fees` needs nothing else; 3. reads the window's logs, when there are scanners;
- * 4. reads new contracts' code: every few seconds while blocks are missing, else at once, so that they have labels;
- * 5. looks again at contracts whose label may have come late, every half minute; 6. reads whole blocks.
+ * 2. reads base fees, because `/v1/fees` needs nothing else; 3. reads the scanners' logs;
+ * 4. reads new contracts' code: every few seconds while blocks are missing, else at once;
+ * 5. looks again for labels that came late; 6. reads whole blocks.
  */
 export function createBackfill(context: CollectorContext): Backfill {
   const { clock, limits, state, writes, scanners } = context;
@@ -74,12 +74,12 @@ export function createBackfill(context: CollectorContext): Backfill {
   };
 }
 
-/** After so many failures alone a block counts as pruned. It and older ones are not asked for until the next start. */
+/** After so many failures alone a block counts as pruned. */
 const GIVE_UP_AFTER = 8;
 /** The head loop asks about once a second. */
 const HEAD_ANSWERED_MS = 5000;
 
-/** Runs steps. A failure halves their size, a success doubles it. A block that cannot be read alone is given up. */
+/** A failure halves a step's size, a success doubles it. A block that cannot be read alone is given up. */
 function createSized(
   { clock, limits, state, signal }: CollectorContext,
   giveUpBelow: (kind: CoverageKind, block: number) => void,
@@ -99,7 +99,7 @@ function createSized(
     try {
       await task(sizers[kind].size);
     } catch (error) {
-      // A block that was read and could not be stored is not pruned.
+      // Read and not stored is not pruned.
       const wasRead = error instanceof DatabaseFileError;
       if (!signal.aborted && !wasRead && !sizers[kind].shrink()) giveUp(kind, wanted);
       throw error;
@@ -109,7 +109,7 @@ function createSized(
     return 0;
   }
 
-  /** While the head cannot be read either, the providers are at fault and not the block: nothing is given up. */
+  /** While the head cannot be read either, the providers are at fault, not the block. */
   function giveUp(kind: CoverageKind, wanted: Coverage): void {
     const headAnswers = clock.nowMs() - (state.headCheckedMs ?? 0) < HEAD_ANSWERED_MS;
     failuresAlone = headAnswers ? failuresAlone + 1 : 0;
@@ -124,7 +124,7 @@ function createSized(
 const DAY_SECONDS = 86_400;
 const SWEEP_EVERY_MS = 60_000;
 
-/** Task 0; true when more may be due. The present is the newest stored block's time: a wrong clock deletes nothing. */
+/** Task 0; true when more may be due. By the newest stored block's time: a wrong clock deletes nothing. */
 function createRetention({ clock, limits, lookups, writes }: CollectorContext): () => boolean {
   let lookedMs = Number.NEGATIVE_INFINITY;
   return () => {
@@ -139,23 +139,23 @@ function createRetention({ clock, limits, lookups, writes }: CollectorContext): 
   };
 }
 
-/** The time between blocks is measured over so many: 40 minutes on Arc, so that rounding to seconds does not matter. */
+/** Where the time between blocks is measured: 40 minutes on Arc, so that rounding to seconds does not matter. */
 const SAMPLE_BLOCKS = 5000;
-/** Block 0 is skipped: it may be much older than block 1, and holds no transactions. */
+/** Block 0 may be much older, and holds no transactions. */
 const FIRST_BLOCK = 1;
-/** Assumed when the sample spans no time: the shortest time that timestamps in seconds can show. */
+/** Where the sample spans no time: the shortest that timestamps can show. */
 const UNKNOWN_BLOCK_SECONDS = 1;
 
 interface BackfillWindow {
   /** Null until measured. */
   current(kind: CoverageKind): Span | null;
-  /** Measures where the window begins, once. Resolves to false while the head is unknown. */
+  /** Resolves to false while the head is unknown. */
   measured(): Promise<boolean>;
-  /** Removes block `to` and older ones from the window of this kind until the next start. */
+  /** Leaves out block `to` and older ones until the next start. */
   giveUp(kind: CoverageKind, to: number): void;
 }
 
-/** Task 1. The window moves with the head. One measurement is enough, because it only decides where filling ends. */
+/** Task 1. The window moves with the head. One measurement is enough: it only decides where filling ends. */
 function createWindow(context: CollectorContext): BackfillWindow {
   const { state, limits, fillChain, log } = context;
   const floors: Record<CoverageKind, number> = { full: FIRST_BLOCK, fees: FIRST_BLOCK, logs: FIRST_BLOCK };
@@ -173,7 +173,7 @@ function createWindow(context: CollectorContext): BackfillWindow {
       if (blockSeconds !== null) return true;
       if (head === null || next === null) return false;
       const block = Math.max(FIRST_BLOCK, head.number - sampleBlocks);
-      // When a block this old is pruned, a younger one is used.
+      // Where a block this old is pruned, a younger one is next.
       sampleBlocks = Math.ceil(sampleBlocks / 2);
       const read = ([outcome]: readonly RpcOutcome[]) => readLinkedHeader(outcome, block);
       const first = await askCounted(context, fillChain, [headerCall(block)], read);
@@ -193,7 +193,7 @@ function createWindow(context: CollectorContext): BackfillWindow {
 /** The history and the headers of both ends. */
 const CALLS_PER_SPAN = 3;
 
-/** Task 2, for the newest `blocks` missing blocks, several spans in one request. False when one is refused. */
+/** Task 2, for the newest `blocks` missing ones, several spans in one request. False when one is refused. */
 async function fillFees(context: CollectorContext, missing: Coverage, blocks: number): Promise<boolean> {
   const length = Math.min(context.limits.feeSpan, blocks);
   const spans = newestSpans(missing, length, Math.floor(blocks / length));
@@ -207,7 +207,7 @@ async function fillFees(context: CollectorContext, missing: Coverage, blocks: nu
     const rows = read[at];
     if (!rows) return false;
     context.writes.storeFees(span, rows);
-    // A thousand rows take some milliseconds. Between spans the event loop serves buyers' requests.
+    // A thousand rows take some milliseconds: buyers' requests are served between.
     await nextTurn();
   }
   return true;
@@ -223,7 +223,7 @@ function newestSpans(missing: Coverage, length: number, count: number): Span[] {
   return spans;
 }
 
-/** Task 3: one eth_getLogs for each filter, in one request. Rejects when the node refuses the span as too large. */
+/** Task 3: all filters in one request. Rejects when the node refuses the span as too large. */
 async function fillLogs(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const [span] = newestSpans(missing, size, 1);
   if (span === undefined) return;
@@ -248,8 +248,8 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
 }
 
 /**
- * Task 6. Stores blocks that fit the stored neighbours. A neighbour that does not fit is compared with the chain: where
- * it is right, the answer is refused, as of another chain; else it is an alarm, and the wrong blocks are deleted.
+ * Task 6. Stores blocks that fit their stored neighbours. Another neighbour is compared with the chain: where it is
+ * right, the answer is refused, as of another chain; else it is an alarm, and the wrong blocks are deleted.
  */
 async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const { fillChain, writes } = context;

@@ -33,18 +33,17 @@ import {
 } from './store/facts.ts';
 import { type ChainWrites, createChainWrites, type StoredCoverage } from './store/writes.ts';
 
-// Reads the chain into the database, which must be of the providers' chain. Two loops share one request budget: the
-// head (follow.ts) and past blocks (backfill.ts).
+// Two loops share one request budget: the head (follow.ts) and past blocks (backfill.ts).
 
 interface CollectorOptions {
   readonly limits?: Partial<CollectorLimits>;
   readonly scanners?: readonly LogScanner[];
   readonly describeCode?: DescribeCode | null;
-  /** Websocket endpoints whose `newHeads` announce blocks before the next poll. The collector polls all the same. */
+  /** Their `newHeads` announce blocks before the next poll. */
   readonly wsUrls?: readonly string[];
 }
 
-/** `start` returns at once. `stop` resolves when no task runs any more; then the database may be closed. */
+/** After `stop` has resolved the database may be closed. */
 export interface Collector extends CollectorView {
   start(): void;
   stop(): Promise<void>;
@@ -59,7 +58,7 @@ export function createCollector(common: Common, chain: ChainClient, db: Sqlite, 
   const follow = createFollow(context);
   const backfill = createBackfill(context);
   const progress = createProgress(context, backfill);
-  // Every answer from collected data states the status, so its stored part is read once between two writes.
+  // Every answer from collected data states the status.
   const stored = keptUntilWritten(writes.version, () => readStored(context));
   let headPause = new AbortController();
   let loops: Promise<void>[] = [];
@@ -89,7 +88,7 @@ export function createCollector(common: Common, chain: ChainClient, db: Sqlite, 
     return waitMs;
   }
 
-  /** Ends the pause only in the second half of the poll interval: a poll for each head would use the whole budget. */
+  /** Only in the second half of the poll interval: a poll for each head would use the whole budget. */
   function onHead(number: number): void {
     state.hint = number;
     if (clock.nowMs() - (state.headCheckedMs ?? 0) >= context.limits.pollIntervalMs / 2) headPause.abort();
@@ -112,11 +111,11 @@ export function createCollector(common: Common, chain: ChainClient, db: Sqlite, 
 
 type Loop = 'head' | 'background';
 
-/** Back-off of a loop: doubled with each failure in a row. */
+/** Back-off, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 15_000;
 
-/** Runs a step again and again. The first of consecutive failures is logged. They lengthen pauses and end nothing. */
+/** The first of consecutive failures is logged. They lengthen pauses and end nothing. */
 async function runLoop(
   { log, signal, state }: CollectorContext,
   loop: Loop,
@@ -201,16 +200,16 @@ function createState(head: StoredHead | null, writes: ChainWrites): CollectorSta
 }
 
 interface Budget {
-  /** Takes one request. Waits until the bucket holds one request and `reserve` more. */
+  /** Waits until the bucket holds one request and `reserve` more, and takes one. */
   take(reserve: number, signal: AbortSignal): Promise<void>;
-  /** Counts a request that was not planned (a failover). Below zero, later callers wait until it is filled again. */
+  /** For a request that was not planned (a failover). Below zero, later callers wait. */
   overdraw(): void;
 }
 
-/** How many unused requests are saved: enough for a poll and a background request at the same time. */
+/** A poll and a background request at the same time. */
 const BURST = 2;
 
-/** A token bucket that allows `perSecond` HTTP requests in the long run. */
+/** A token bucket of HTTP requests. */
 export function createBudget(perSecond: number, clock: Clock): Budget {
   let tokens = BURST;
   let filledMs = clock.nowMs();
@@ -233,7 +232,7 @@ export function createBudget(perSecond: number, clock: Clock): Budget {
   };
 }
 
-/** A client whose batches (of at most 100 calls) wait for the budget. `reserve` requests are left to urgent ones. */
+/** Batches (of at most 100 calls) wait for the budget. `reserve` requests are left to urgent ones. */
 export function withinBudget(
   chain: ChainClient,
   budget: Budget,
@@ -268,13 +267,13 @@ export function withinBudget(
   };
 }
 
-/** Rounds in which all providers must differ before the database is emptied: rolled-up hours cannot be read again. */
+/** All providers must differ so often before the database is emptied: rolled-up hours cannot be read again. */
 const ROUNDS = 3;
 
 /**
- * The check that must pass before anything is stored. An empty database takes the providers' chain id and genesis. A
- * provider of another genesis is refused, and the next is asked. When all differ in all rounds (a test chain was
- * restarted), or the chain id was changed, the database is emptied.
+ * Must pass before anything is stored. An empty database takes the providers' chain id and genesis. A provider of
+ * another genesis is refused, and the next is asked. When all differ in all rounds (a test chain was restarted), or the
+ * chain id was changed, the database is emptied.
  */
 function createIdentityCheck(context: CollectorContext): () => Promise<void> {
   const { headChain, facts, writes, log, state } = context;
@@ -325,7 +324,7 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
   };
 }
 
-/** The rate is measured over this time, so that one slow request does not change the remaining time much. */
+/** Where the rate is measured, so that a slow request does not change the remaining time much. */
 const RATE_OVER_MS = 60_000;
 const LOG_EVERY_MS = 5000;
 

@@ -20,20 +20,20 @@ export interface CollectorContext extends Common {
   readonly scanners: readonly LogScanner[];
   readonly describeCode: DescribeCode | null;
   readonly signal: AbortSignal;
-  /** For the head loop, which leaves no reserve. */
+  /** The head loop's, which leaves no reserve. */
   readonly headChain: ChainClient;
   readonly fillChain: ChainClient;
   readonly state: CollectorState;
 }
 
-/** What is not in the database. The head loop writes `head`, `next` and the times; both loops write the counters. */
+/** What is not in the database. The head loop writes `head`, `next` and the times, both loops the counters. */
 export interface CollectorState {
   head: SeenHead | null;
   headAdvancedMs: number | null;
   headCheckedMs: number | null;
-  /** A higher head that a websocket reported. It proves nothing, but the next poll asks for its blocks. */
+  /** A websocket's higher head: it proves nothing, but the next poll asks for its blocks. */
   hint: number | null;
-  /** The next block that the head loop reads. The background loop reads every block below it. */
+  /** The head loop's next block. The background loop reads every block below it. */
   next: number | null;
   hasBlockReceipts: boolean;
   codeIsPending: boolean;
@@ -48,7 +48,7 @@ export function noteRefused({ state }: Pick<CollectorContext, 'state'>, reason: 
   state.refused.set(reason, (state.refused.get(reason) ?? 0) + 1);
 }
 
-/** Asks for what `read` accepts, and counts each answer that it refuses. */
+/** Counts each answer that `read` refuses. */
 export function askCounted<T>(
   context: Pick<CollectorContext, 'state'>,
   chain: ChainClient,
@@ -58,14 +58,14 @@ export function askCounted<T>(
   return askChecked(chain, calls, read, (reason) => noteRefused(context, reason));
 }
 
-/** Describes each contract. `chain` waits for the request budget. */
+/** `chain` waits for the request budget. */
 export type DescribeCode = (
   deploys: readonly DeployedCode[],
   chain: ChainClient,
   signal: AbortSignal,
 ) => Promise<readonly DescribedCode[]>;
 
-/** A contract whose code was read, just now or earlier (null). */
+/** `code` is null where it was read earlier. */
 interface DeployedCode extends ContractCode {
   /** keccak-256. */
   readonly codeHash: `0x${string}`;
@@ -79,30 +79,29 @@ interface DescribedCode {
 
 export interface CollectorLimits {
   readonly pollIntervalMs: number;
-  /** HTTP requests in the long run, both loops together. */
+  /** In the long run, both loops together. */
   readonly requestsPerSecond: number;
-  /** The window of past blocks that is filled. */
   readonly backfillHours: number;
-  /** How long raw rows are kept before they are rolled up into hours. */
+  /** Then raw rows are rolled up into hours. */
   readonly retentionDays: number;
   readonly hoursDays: number;
   readonly blocksPerRequest: number;
   readonly feeSpan: number;
   readonly feeSpansPerRequest: number;
   readonly logSpan: number;
-  /** A larger gap to the head is left to the background loop, so that the newest blocks are read first. */
+  /** A larger gap to the head is left to the background loop: the newest blocks come first. */
   readonly jumpBlocks: number;
 }
 
-/** Measured on Arc's public endpoint (the project's facts); the operator or a test may change each. */
+/** Measured on Arc's public endpoint (the project's facts). */
 export const DEFAULT_LIMITS: CollectorLimits = {
   pollIntervalMs: 1000,
-  // The public endpoint accepts about 2 requests a second, and the rest of the service needs some of them.
+  // The endpoint accepts about 2, and the rest of the service needs some.
   requestsPerSecond: 1.5,
   backfillHours: 24,
   retentionDays: 3,
   hoursDays: 365,
-  // 2 calls a block and 1 for the head: 99 calls, and nodes accept 100 in a batch.
+  // 2 calls a block and 1 for the head; nodes accept 100 in a batch.
   blocksPerRequest: 49,
   feeSpan: MAX_FEE_SPAN,
   // 3 calls a span; an answer of 16 spans is about 1 MB.
@@ -115,11 +114,11 @@ export const DEFAULT_LIMITS: CollectorLimits = {
 interface Sizer {
   readonly size: number;
   grow(): void;
-  /** Returns false when the size is 1 already. */
+  /** False when the size is 1 already. */
   shrink(): boolean;
 }
 
-/** A size between 1 and `max` for requests. After a failure (a time-out, a refused span) it is halved, else doubled. */
+/** A request's size, from 1 to `max`: halved after a failure (a time-out, a refused span), else doubled. */
 export function createSizer(max: number, start: number = max): Sizer {
   let size = Math.min(start, max);
   return {

@@ -2,28 +2,28 @@ import { type CollectorContext, createSizer, noteRefused } from './context.ts';
 import { alarm, type BlocksRead, findStale, isStoredAs, prepareSpan, readBlocks } from './spans.ts';
 import type { SeenHead } from './store/facts.ts';
 
-/** After so long without a good answer a lower head is accepted, because the chain itself may have gone back. */
+/** Then a lower head is accepted: the chain itself may have gone back. */
 const LOWER_HEAD_MS = 10_000;
-/** So long without a new head, far above any pause seen between blocks, and another provider may be ahead. */
+/** Far above any pause seen between blocks: another provider may be ahead. */
 const STUCK_MS = 5000;
-/** With more blocks than this to read, the next poll follows as fast as the budget allows. */
+/** With more blocks to read, the next poll follows at once. */
 const BEHIND_BLOCKS = 8;
-/** How far beyond the known head a websocket's hint is used. */
+/** How far beyond the known head a websocket's hint counts. */
 const HINT_BLOCKS = 8;
 
-/** One poll; resolves to the milliseconds until the next. */
+/** Resolves to the milliseconds until the next. */
 type Poll = () => Promise<number>;
 
 /**
  * The head loop. Each poll asks, in one request, for the head and the blocks up to the head of the poll before. Then:
- * 1. a head below the known one is refused, so that another provider is asked; after 10 s of refusals it is accepted;
- * 2. when the head has not moved for 5 s, the poll asks for a higher one: a provider that is ahead replaces the other;
+ * 1. a head below the known one is refused, so that another provider is asked; after 10 s it is accepted;
+ * 2. where the head has not moved for 5 s, a higher one is asked for: a provider may be ahead;
  * 3. at first, after a wide gap or a false head, reading continues at the head, and the background loop fills the gap;
- * 4. blocks that follow the stored ones are stored, a whole span in one transaction;
+ * 4. blocks that follow the stored ones are stored, a span in one transaction;
  * 5. blocks do not follow, or the head differs from the stored block of its number: the chain is compared, backwards:
  *    a. none differs: the answer was of another chain. It is refused, and the blocks are asked for again;
  *    b. some differ, against deterministic finality: an alarm. The true blocks replace them, in one transaction;
- * 6. still far behind: the next poll follows at once; else after the poll interval.
+ * 6. still far behind, the next poll follows at once; else after the poll interval.
  */
 export function createFollow(context: CollectorContext): Poll {
   const { clock, limits, state, headChain } = context;
@@ -38,7 +38,7 @@ export function createFollow(context: CollectorContext): Poll {
     const shown = Math.max(known, Math.min(state.hint ?? 0, known + HINT_BLOCKS));
     const to = next === null ? -1 : Math.min(shown, next + sizer.size - 1);
     const refusesLower = startedMs - lastGoodMs < LOWER_HEAD_MS;
-    // When a lower head is accepted, the known one may be false and its blocks may not exist: none is asked for.
+    // When a lower head is accepted, the known one may be false, and its blocks not exist.
     const span = refusesLower && next !== null && to >= next ? { from: next, to } : null;
     const stuck = span === null && startedMs - (state.headAdvancedMs ?? startedMs) >= STUCK_MS;
     if (stuck && startedMs - lastHigherAskMs >= STUCK_MS) {
@@ -103,7 +103,7 @@ function startAt({ state, limits, log, lookups }: CollectorContext, head: SeenHe
   return state.next;
 }
 
-/** Case 4. The link is checked again after `prepareSpan`: the background loop may have changed the block below. */
+/** Case 4. The link is checked after `prepareSpan`: the background loop may have changed the block below. */
 async function extend(context: CollectorContext, read: BlocksRead): Promise<void> {
   const span = await prepareSpan(context, context.headChain, read);
   const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];

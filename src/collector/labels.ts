@@ -7,12 +7,12 @@ import { askCounted, type CollectorContext, type DescribeCode } from './context.
 import type { DeployReads } from './store/accounts.ts';
 import { DeployKinds } from './store/rows.ts';
 
-// The code and the label of new contracts: read soon, and some again later, so that no buyer's request waits for one.
+// The code and label of new contracts, so that no buyer's request waits for them.
 
-/** At 24 KiB each, EIP-170's cap, an answer stays below 2.5 MB. */
+/** At EIP-170's 24 KiB each an answer stays below 2.5 MB. */
 const CONTRACTS_PER_REQUEST = 50;
 
-/** Reads and describes the code of the newest contracts without code. Where no node gives it, it stays pending. */
+/** Of the newest contracts first. Where no node gives the code, it stays pending. */
 export async function readPendingCode(context: CollectorContext): Promise<void> {
   const { fillChain, lookups, writes, state, describeCode, signal } = context;
   const pending = lookups.pendingCode(CONTRACTS_PER_REQUEST);
@@ -38,7 +38,7 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
     writes.storeCode(
       deployed.map(({ block, transactionHash, createdAt, code, hash }, at) => {
         const { label = null, kinds = null } = described?.[at] ?? {};
-        // A contract that was destroyed in its own transaction has no code to compare.
+        // Destroyed in its own transaction, it has no code to compare.
         const [codeHash, lookAt] = code.length === 0 ? [null, null] : [hash, nextLook(createdAt, kinds, now)];
         return { block, transactionHash, codeBytes: code.length, codeHash, label, kinds, lookAt };
       }),
@@ -49,7 +49,7 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
   }
 }
 
-/** At the block before the head loop's next: no stored contract is newer. At `latest` a node behind has no code. */
+/** Before the head loop's next block: no stored contract is newer. At `latest` a node behind has no code. */
 async function readCodes(context: CollectorContext, addresses: readonly `0x${string}`[]): Promise<`0x${string}`[]> {
   const { next } = context.state;
   const block = next === null ? 'latest' : toQuantity(next - 1);
@@ -63,10 +63,10 @@ async function readCodes(context: CollectorContext, addresses: readonly `0x${str
   );
 }
 
-/** Bytes of EIP-1167's minimal proxy. Its target stands in the code, and everywhere else the code says nothing new. */
+/** EIP-1167's minimal proxy: its target stands in the code. Other code says nothing new. */
 const MINIMAL_PROXY_BYTES = 45;
 
-/** Looks again at contracts that are due: targets and symbols may come late. False without work. Failures stay due. */
+/** Targets and symbols may come late. False without work. Failures stay due. */
 export async function readLateLabels(context: CollectorContext): Promise<boolean> {
   const { fillChain, lookups, writes, describeCode, signal } = context;
   const now = lookups.newestAt();
@@ -94,21 +94,21 @@ export async function readLateLabels(context: CollectorContext): Promise<boolean
   return true;
 }
 
-/** Ages in seconds at which it is looked at again: most are set up by the next transactions, some by hand that day. */
+/** Ages in seconds: most contracts are set up by the next transactions, some by hand that day. */
 const LOOKS = [60, 900, 21_600];
 
-/** In Unix seconds; null: no more, or it has its symbol. `now` is the chain's time. */
+/** Null: no more, or it has its symbol. `now` is the chain's time. */
 export function nextLook(createdAt: number, kinds: number | null, now: number): number | null {
   if (kinds === null || (kinds & DeployKinds.token) !== 0) return null;
   const age = LOOKS.find((seconds) => createdAt + seconds > now);
   return age === undefined ? null : createdAt + age;
 }
 
-/** A label holds what `labelContracts` finds, and another contract with exactly the same code. */
+/** What `labelContracts` finds, and another contract with the same code. */
 export function createDescribeCode(reads: Pick<DeployReads, 'withCode'>): DescribeCode {
   return async (deploys, chain, signal) => {
     const labels = await labelContracts(chain, deploys, { signal });
-    // Newest first, so that the oldest of several contracts with one code stays in the map.
+    // Newest first: the oldest of several contracts with one code stays.
     const oldest = new Map(deploys.map(({ codeHash, address }) => [codeHash, address]));
     return deploys.map(({ address, code, codeHash }, at) => {
       const twin = code === '0x' ? null : (reads.withCode(hexToBytes(codeHash), address) ?? oldest.get(codeHash));

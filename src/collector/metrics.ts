@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { CollectorStatus, CollectorView } from './store/facts.ts';
 import type { ProbeReads } from './store/probes.ts';
 
-/** Older probes are not reported, because they say nothing about the present. */
+/** Older probes say nothing about the present. */
 const RECENT_MS = 60_000;
 
 const GAUGES: readonly { name: string; help: string; read: (status: CollectorStatus) => number | null }[] = [
@@ -45,7 +45,7 @@ const COUNTERS: readonly { name: string; help: string; read: (counters: Collecto
   },
 ];
 
-/** Publishes the state of collector and probe. It is read when metrics are requested, and costs nothing before. */
+/** The state is read only when metrics are requested. */
 export function publishCollector(
   registry: Registry,
   clock: Clock,
@@ -60,7 +60,7 @@ export function publishCollector(
       help,
       registers,
       collect() {
-        // An unknown value gives no sample instead of a zero.
+        // No sample, not a zero, for an unknown value.
         const value = read(collector.status());
         this.remove();
         if (value !== null) this.set(value);

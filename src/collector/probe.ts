@@ -4,31 +4,31 @@ import type { Common } from '../lib/common.ts';
 import { createLoop } from '../lib/tasks.ts';
 import type { Probe, ProbeError, ProbeWrites } from './store/probes.ts';
 
-// Asks each RPC endpoint for its newest block, for rpc/health. The chain client would ask only the best provider.
+// Asks each RPC endpoint for its newest block, for rpc/health. The chain client would ask only the best.
 
 interface ProbeOptions {
   readonly rpcUrls: readonly string[];
-  /** Their allowances, in the same order: a probe counts as a request of its provider. */
+  /** In the same order: a probe counts as a request of its provider. */
   readonly allowances: readonly Allowance[];
   readonly chainId: number;
   readonly writes: ProbeWrites;
-  /** From the start of a round to the next, which follows a longer round at once. */
+  /** From a round's start to the next, which follows a longer round at once. */
   readonly intervalMs: number;
   readonly timeoutMs: number;
 }
 
 interface RpcProbe {
-  /** Asks every endpoint once and stores the results. Never rejects. */
+  /** Never rejects. */
   round(): Promise<void>;
   start(): void;
-  /** Resolves when no round runs any more; then the database may be closed. */
+  /** After it has resolved the database may be closed. */
   stop(): Promise<void>;
 }
 
-/** How long probes are kept: rpc/health says how available an endpoint was over a day. */
+/** rpc/health says how available an endpoint was over a day. */
 const KEEP_MS = 24 * 3_600_000;
 
-/** One request an endpoint and round. The first, and each after a failure but a limit, asks for the chain id too. */
+/** One request an endpoint and round: the first, and each after a failure but a limit, with the chain id. */
 export function createProbe({ clock, log }: Common, options: ProbeOptions): RpcProbe {
   const { rpcUrls, allowances, chainId, writes, intervalMs, timeoutMs } = options;
   const names = nameEndpoints(rpcUrls).map(({ name }) => name);
@@ -63,13 +63,13 @@ export function createProbe({ clock, log }: Common, options: ProbeOptions): RpcP
   };
 }
 
-/** An endpoint as it may be published: scheme and host only, because the path may hold a key. */
+/** As it may be published: scheme and host only, because the path may hold a key. */
 interface ProbedEndpoint {
   readonly name: string;
   readonly url: string;
 }
 
-/** The public names of endpoints, in their order. Two on one host (with different keys) get different names. */
+/** Two endpoints on one host (with different keys) get different names. */
 export function nameEndpoints(rpcUrls: readonly string[]): ProbedEndpoint[] {
   const seen = new Map<string, number>();
   return rpcUrls.map((url) => {
@@ -132,7 +132,7 @@ class ProbeFailure extends Error {
   }
 }
 
-/** An HTTP status other than 200 is of a server before the RPC. An answer that is not JSON-RPC counts as the RPC's. */
+/** An HTTP status other than 200 is of a server before the RPC; an answer that is not JSON-RPC is the RPC's. */
 const KINDS: Record<FailureKind, ProbeError> = {
   timeout: 'timeout',
   rateLimited: 'rateLimited',

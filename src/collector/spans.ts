@@ -29,24 +29,24 @@ import type { OperationCost } from './store/costs.ts';
 import type { AccountRow, BlockRow, DeployRow } from './store/rows.ts';
 import type { LogRows } from './store/writes.ts';
 
-// A span of blocks, as both loops take it: read, checked to be a chain, prepared by the scanners, and stored at once.
+// A span of blocks, for both loops: read, checked to be a chain, prepared by the scanners, and stored at once.
 
 interface CollectedBlock {
   readonly block: FullBlock;
   readonly created: readonly Creation[];
-  /** Empty where the node gives no receipts of whole blocks. */
+  /** Empty without receipts of whole blocks. */
   readonly costs: readonly TransactionCost[];
 }
 
-/** The checked answer about a span; `head` is null when it was not asked for. */
+/** `head` is null when it was not asked for. */
 export interface BlocksRead {
   readonly head: LinkedHeader | null;
   readonly blocks: readonly CollectedBlock[];
-  /** In the chain's order; null when the logs could not be read with the blocks. */
+  /** In the chain's order; null when they could not be read with the blocks. */
   readonly logs: readonly BlockLog[] | null;
 }
 
-/** What to read: the head, which must be at least `minHead`, and the blocks of `span`, which must be known to exist. */
+/** The head, at least `minHead`, and the blocks of `span`, which must exist. */
 interface BlocksWanted {
   readonly span: Span | null;
   readonly minHead: number | null;
@@ -54,7 +54,7 @@ interface BlocksWanted {
 
 class NoBlockReceipts extends Error {}
 
-/** With eth_getBlockReceipts as long as a provider has it, else by the scanners' logs and the receipts of creations. */
+/** With eth_getBlockReceipts as long as a provider has it, else by the scanners' logs and creations' receipts. */
 export async function readBlocks(
   context: CollectorContext,
   chain: ChainClient,
@@ -163,7 +163,7 @@ function knownBlocks(blocks: readonly CollectedBlock[]): KnownBlocks {
   };
 }
 
-/** Logs of several filters as one sorted list, each log once. */
+/** Of several filters: sorted, each log once. */
 export function dedupeLogs(logs: readonly BlockLog[]): BlockLog[] {
   const sorted = [...logs].sort((a, b) => a.block - b.block || a.logIndex - b.logIndex);
   return sorted.filter((log, at) => {
@@ -172,7 +172,7 @@ export function dedupeLogs(logs: readonly BlockLog[]): BlockLog[] {
   });
 }
 
-/** Throws Contradiction unless each block is its predecessor's child, up to the head when it follows directly. */
+/** Throws Contradiction unless each block, and a head right above, is its predecessor's child. */
 function checkLinks(head: LinkedHeader | null, blocks: readonly CollectedBlock[]): void {
   let before: LinkedHeader | null = null;
   for (const { block } of blocks) {
@@ -190,13 +190,13 @@ function checkLinks(head: LinkedHeader | null, blocks: readonly CollectedBlock[]
   }
 }
 
-/** A span that is ready to be stored. The caller checks right before `store` that it still fits. */
+/** The caller checks right before `store` that the span still fits. */
 interface PreparedSpan {
   readonly blocks: readonly CollectedBlock[];
   store(replaceFrom?: number): void;
 }
 
-/** Prepares the scanners for the logs of the blocks that were read; null when none was read. */
+/** Null when no block was read. */
 export async function prepareSpan(
   context: CollectorContext,
   chain: ChainClient,
@@ -219,16 +219,16 @@ export async function prepareSpan(
         ...(replaceFrom !== undefined && { replaceFrom }),
       });
       if (deploys.length > 0) context.state.codeIsPending = true;
-      // This span came with every log of the scanners' first topics, so only blocks above it may lack rows.
+      // This span has every log of the scanners' first topics: only blocks above it may lack rows.
       forgetAbove(context, scan, span.to);
     },
   };
 }
 
 interface PreparedScan {
-  /** The rows of all scanners. Call it inside the span's transaction. */
+  /** Call it inside the span's transaction. */
   rows(): LogRows;
-  /** The lowest block from which scanned blocks must be scanned again, or null. Call it after `rows`. */
+  /** From where blocks must be scanned again, or null. Call it after `rows`. */
   rescanFrom(): number | null;
 }
 
@@ -252,10 +252,10 @@ export async function prepareScan(context: CollectorContext, chain: ChainClient,
   };
 }
 
-/** The keys of all scanners. When it changes, all scanned blocks must be scanned again. */
+/** When it changes, all blocks must be scanned again. */
 export const keyOf = (scanners: readonly LogScanner[]): string => scanners.map(({ key }) => key).join('\n');
 
-/** Marks the blocks above `above` that were scanned without a new find, so that they are scanned again. */
+/** Blocks above `above` that were scanned without a new find are scanned again. */
 function forgetAbove({ writes, state }: CollectorContext, scan: PreparedScan | null, above: number): void {
   const rescanFrom = scan?.rescanFrom() ?? null;
   const to = (state.next ?? 0) - 1;
@@ -283,7 +283,7 @@ function toBlockRow({ block: { header, transactions } }: CollectedBlock): BlockR
   };
 }
 
-/** The next base fee that the header announces (Arc). Null on chains where only an estimate is possible. */
+/** The next base fee, where the header announces it (Arc). */
 function announcedFee(header: LinkedHeader): bigint | null {
   const next = nextBaseFee(header);
   return next.exact ? next.wei : null;
@@ -299,7 +299,7 @@ function toDeployRows({ block: { header }, created }: CollectedBlock): DeployRow
   }));
 }
 
-/** The accounts that its transactions came from, were addressed to or created, each once; of failed ones too. */
+/** The accounts that transactions, failed ones too, came from, were addressed to or created; each once. */
 function toAccountRows({ block: { header, transactions }, created }: CollectedBlock): AccountRow[] {
   const seen = new Set(transactions.flatMap(({ from, to }) => (to === null ? [from] : [from, to])));
   for (const { address } of created) seen.add(address);
@@ -310,23 +310,23 @@ function toCosts({ block: { header }, costs }: CollectedBlock): OperationCost[] 
   return costs.map((cost) => ({ ...cost, at: header.at, baseFee: baseFeeOf(header) }));
 }
 
-/** Whether the stored block has this hash. True when it is not stored whole: then nothing contradicts the hash. */
+/** True also when the block is not stored whole: nothing contradicts the hash. */
 export function isStoredAs({ lookups }: CollectorContext, number: number, hash: `0x${string}`): boolean {
   const stored = lookups.hashOf(number);
   return stored === null || stored.equals(hexToBytes(hash));
 }
 
-/** The stored neighbour whose hash does not fit blocks `first` to `last`; null when both fit or are not stored. */
+/** The stored neighbour that does not fit blocks `first` to `last`; null when both fit or are not stored. */
 export function misfit(context: CollectorContext, first: LinkedHeader, last: LinkedHeader): number | null {
   if (!isStoredAs(context, first.number - 1, first.parentHash)) return first.number - 1;
   const above = context.lookups.parentOf(last.number + 1);
   return above === null || above.equals(hexToBytes(last.hash)) ? null : last.number + 1;
 }
 
-/** Headers in one request of the search: more than any reorg seen. */
+/** Headers in one request: more than any reorg seen. */
 const STEP = 32;
 
-/** The stored blocks from `from` on that differ from the chain's. A right one ends it: hashes chain those beyond. */
+/** Stored blocks from `from` on that differ from the chain's. A right one ends the search: hashes chain the rest. */
 export async function findStale(
   context: CollectorContext,
   chain: ChainClient,
@@ -361,7 +361,7 @@ async function readHeaders(
   return askCounted(context, chain, numbers.map(headerCall), read);
 }
 
-/** Logs an alarm and counts it: on Arc, whose finality is deterministic, the node or the chain is at fault. */
+/** Arc's finality is deterministic: the node or the chain is at fault. */
 export function alarm({ log, state }: CollectorContext, stale: Span): void {
   const blocks = stale.to - stale.from + 1;
   state.reorgs += 1;

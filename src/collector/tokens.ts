@@ -6,14 +6,14 @@ import { alternatives, type LogScanner, toTopic, type WatchList } from './scanne
 import type { TokenAccountRow, TokenEventRow } from './store/rows.ts';
 
 // What transfers tell of the watched tokens: who holds them, and the project token's burns and payouts.
-// Raise a version when a change makes the same logs give other rows, so that stored blocks are scanned again.
 
+/** Raise one when the same logs give other rows, so that stored blocks are scanned again. */
 const ACCOUNTS_VERSION = 1;
 const EVENTS_VERSION = 1;
-/** Mints come from it, and burns go to it. It holds nothing. */
+/** Mints come from it, and burns go to it. */
 const ZERO_ADDRESS = '0x0000000000000000000000000000000000000000';
 
-/** The accounts that transfers move watched tokens to or from. Not USDC's: nearly every transaction on Arc has one. */
+/** The accounts of the watched tokens' transfers. Not USDC's: nearly every transaction on Arc has one. */
 export function createTokenAccountScanner({ tokens, usdc }: Pick<WatchList, 'tokens' | 'usdc'>): LogScanner {
   const watched = new Set(tokens.map(({ address }) => address).filter((address) => address !== usdc));
   const filters: LogQuery[] = watched.size === 0 ? [] : [{ addresses: [...watched], topics: [[TRANSFER_TOPIC]] }];

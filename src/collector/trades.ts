@@ -22,12 +22,12 @@ import { alternatives, inParts, type LogScanner, type LogSpan, toTopic, type Wat
 import type { PoolRow, TradeRow } from './store/rows.ts';
 import type { Beside, Quote, TradeReads } from './store/trades.ts';
 
-// Trades of the watched tokens against USDC. Their pools are known or learned; dust and outliers do not make prices.
+// Trades of the watched tokens against USDC in known and learned pools. Dust and outliers do not make prices.
 
-/** Raise it when a change makes the same logs give other rows, so that stored blocks are scanned again. */
+/** Raise it when the same logs give other rows, so that stored blocks are scanned again. */
 const VERSION = 2;
 
-/** The same logs give the same rows, but for `excluded`, which depends on the neighbours stored when a span is read. */
+/** The same logs give the same rows, but for `excluded`, which depends on the neighbours stored then. */
 export function createTradeScanner(watch: WatchList, reads: TradeReads, log?: Pick<Log, 'warn'>): LogScanner {
   const book = createPoolBook(watch, reads, log);
   return {
@@ -48,7 +48,7 @@ function keyOf({ tokens, venues, usdc, dustE9, outlierPercent }: WatchList): str
   return ['trades', VERSION, usdc, ...watched, ...places, dustE9, outlierPercent].join(' ');
 }
 
-/** The trade that a log reports, if any. `before` is the log before it among those that the scanner asks for. */
+/** `before` is the log before among those that the scanner asks for. */
 function readTrade(entry: BlockLog, before: BlockLog | undefined, book: PoolBook): TradeRow | null {
   const pool = book.poolOf(entry);
   const deltas = pool && decodeSwap(pool.kind, entry);
@@ -71,9 +71,9 @@ function readTrade(entry: BlockLog, before: BlockLog | undefined, book: PoolBook
   };
 }
 
-/** A trade is compared with so many others: odd, so that one is the median. For Arc's EURC that is some minutes. */
+/** A trade is compared with so many others; odd, so that one is the median. Some minutes of Arc's EURC. */
 export const WINDOW = 21;
-/** Stored trades to read on each side: more than the window, because a transaction has one vote. */
+/** Read on each side: more than the window, because a transaction has one vote. */
 const NEIGHBOURS = 3 * WINDOW;
 const MIN_WINDOW = 3;
 
@@ -107,11 +107,11 @@ export interface Candidate extends Quote {
 type Verdict = 'dust' | 'outlier' | null;
 
 /**
- * Filters one token's trades of a span, in the chain's order. `before` and `after` are stored ones, nearest first:
+ * One token's trades of a span, in the chain's order. `before` and `after` are stored ones, nearest first:
  * 1. a trade of less USDC than the limit is dust;
- * 2. any other is compared with the median of the 21 trades before it, one vote a transaction. Dust and its own
- *    transaction are left out; trades after it fill up the 21. With fewer than 3 to compare with, a trade counts;
- * 3. a trade is an outlier when its price is above median · (1 + limit) or below median / (1 + limit).
+ * 2. any other is compared with the median of the 21 trades before it, one vote a transaction, without dust and its
+ *    own transaction; trades after it fill up the 21. With fewer than 3 to compare with, a trade counts;
+ * 3. an outlier has a price above median · (1 + limit) or below median / (1 + limit).
  * Outliers have a vote: else a real jump would be refused for ever, and verdicts depend on the order of reading.
  */
 export function filterTrades(
@@ -164,21 +164,21 @@ interface KnownPool extends PoolSides {
 
 interface PoolBook {
   filters(): LogQuery[];
-  /** Reads decimals and the venues' pools, once. Throws when the chain does not answer; the next call tries again. */
+  /** Reads decimals and the venues' pools. Where the chain does not answer, the next call tries again. */
   prepare(span: LogSpan, chain: ChainClient, signal: AbortSignal): Promise<void>;
-  /** Adds the pools that the logs announce. Gives those that the database lacks, and the first block without them. */
+  /** Adds announced pools. Gives those that the database lacks, and the first block without them. */
   learn(span: LogSpan): { pools: PoolRow[]; rescanFrom?: number };
-  /** The pool of an event, by its emitter (v4: and pool id); undefined when it is no known pool. */
+  /** By the event's emitter (v4: and pool id). */
   poolOf(log: BlockLog): KnownPool | undefined;
 }
 
-/** Most v4 pools of one token. Anyone can create any number, and each takes one of a filter's eight places. */
+/** Of one token: anyone can create any number, and each takes one of a filter's eight places. */
 const MAX_V4_POOLS = 16;
 
-/** A list in memory that begins with the pools of the database and of the venues. A pool is never removed. */
+/** Begins with the pools of the database and of the venues. A pool is never removed. */
 function createPoolBook(watch: WatchList, reads: TradeReads, log?: Pick<Log, 'warn'>): PoolBook {
   const known = new Map<string, KnownPool>();
-  /** Pools that are not in the database yet, each with the first block whose logs were requested without it. */
+  /** Not in the database yet, each with the first block whose logs were requested without it. */
   const pending = new Map<string, { row: PoolRow; from: number }>();
   let decimals: Decimals | null = null;
 
@@ -236,7 +236,7 @@ function createPoolBook(watch: WatchList, reads: TradeReads, log?: Pick<Log, 'wa
   };
 }
 
-/** By address. A token that reports none is missing. */
+/** By address, of tokens that report them. */
 type Decimals = ReadonlyMap<string, number>;
 
 async function readDecimals(chain: ChainClient, watch: WatchList, signal: AbortSignal): Promise<Decimals> {
@@ -255,7 +255,7 @@ function createdIn(logs: readonly BlockLog[], watch: WatchList, decimals: Decima
   });
 }
 
-/** Null unless it is a pool of a watched token against USDC (the ERC-20 contract or the native currency). */
+/** Null unless it is a pool of a watched token against USDC (ERC-20 or native). */
 function toRow(
   { kind, id, emitter, token0, token1 }: CreatedPool,
   venue: string,
@@ -303,7 +303,7 @@ function creationFilters({ venues, tokens, usdc }: WatchList): LogQuery[] {
   return filters;
 }
 
-/** Swaps and v2's reserves before each. v4's name the pool id. A kind without a pool names USDC, which never swaps. */
+/** Swaps, and v2's reserves before each; v4's by pool id. A kind without a pool names USDC, which never swaps. */
 function swapFilters(pools: readonly KnownPool[], { venues, usdc }: WatchList): LogQuery[] {
   const filters: LogQuery[] = [];
   const kinds = new Set(venues.map(({ kind }) => kind));

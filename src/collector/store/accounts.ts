@@ -4,9 +4,9 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type BlockPlace, createChainFacts, HOUR, hourOf } from './facts.ts';
 import type { AccountRow, TokenAccountRow } from './rows.ts';
 
-// The accounts that were seen, by hour and by token. Above a bound one row (`OTHERS`) stands for all further accounts.
+// The accounts that were seen, by hour and by token. Above a bound one row (`OTHERS`) stands for all others.
 
-/** A row takes about 40 bytes, an hour less than a megabyte. Without bounds a flood of accounts would fill the disk. */
+/** At about 40 bytes a row, an hour is less than a megabyte: a flood of accounts must not fill the disk. */
 const LIMITS = { perHour: 20_000, perToken: 50_000 };
 const OTHERS = Buffer.alloc(0);
 
@@ -14,9 +14,9 @@ const OTHERS = Buffer.alloc(0);
 export interface AccountWrites {
   storeHours(rows: readonly AccountRow[]): void;
   storeTokens(rows: readonly TokenAccountRow[]): void;
-  /** Forgets blocks that left the chain. An account keeps one other block: its row does not say which lie between. */
+  /** Forgets blocks that left the chain. An account keeps its other block: blocks between are not known. */
   drop(span: Span): void;
-  /** Deletes the hours that ended by `end`, and the accounts of tokens that were last seen before it. */
+  /** Deletes hours before `end`, and tokens' accounts last seen before it. */
   prune(end: number): void;
 }
 
@@ -86,7 +86,7 @@ function byHour(rows: readonly AccountRow[]) {
   return seen.values();
 }
 
-/** How many more rows a key may have, counted once. After a rollback the memory says too few, never too many. */
+/** How many more rows a key may have, counted once. After a rollback it says too few, never too many. */
 function createRoom(db: Sqlite, sql: string, limit: number) {
   const count = db.prepare(sql).pluck();
   const left = new Map<string, number>();
@@ -103,7 +103,7 @@ function createRoom(db: Sqlite, sql: string, limit: number) {
 
 type Hex = `0x${string}`;
 
-/** An unbroken span of blocks that were searched. */
+/** Unbroken. */
 interface SearchedSpan {
   readonly since: BlockPlace;
   readonly until: BlockPlace;
@@ -113,7 +113,7 @@ interface SearchedSpan {
 export interface AccountActivity extends SearchedSpan {
   readonly first: BlockPlace | null;
   readonly last: BlockPlace | null;
-  /** False when some hour had more accounts than are kept, so that one may be missing. */
+  /** False when an hour had more accounts than are kept. */
   readonly complete: boolean;
 }
 
@@ -124,12 +124,12 @@ interface TokenAccounts extends SearchedSpan {
   readonly complete: boolean;
 }
 
-/** In the blocks that were searched; null before the first one. Times in Unix seconds. */
+/** In the searched blocks; null before the first one. Times in Unix seconds. */
 export interface AccountReads {
   activityOf(account: Hex): AccountActivity | null;
-  /** A token that is not watched has no accounts, because its transfers are not searched. */
+  /** A token that is not watched has none. */
   accountsOfToken(token: Hex): TokenAccounts | null;
-  /** The newest transfer that moved a watched token to or from an account; null when none is stored. */
+  /** The newest stored transfer to or from an account. */
   lastMoved(token: Hex, account: Hex): BlockPlace | null;
 }
 
@@ -171,14 +171,14 @@ export function createAccountReads(db: Sqlite): AccountReads {
   };
 }
 
-/** The hours that a span touches, as JSON, so that one prepared statement serves spans of any length. */
+/** As JSON, so that one prepared statement serves spans of any length. */
 function hoursOf({ since, until }: SearchedSpan): string {
   const first = hourOf(since.at);
   const length = Math.floor((until.at - first) / HOUR) + 1;
   return JSON.stringify(Array.from({ length }, (_, at) => first + at * HOUR));
 }
 
-// Reads of the contracts that transactions created: pages of them, one by its address, those of the same code.
+// The contracts that transactions created: pages of them, one by its address, those of the same code.
 
 interface Deploy {
   readonly address: `0x${string}`;
@@ -189,7 +189,7 @@ interface Deploy {
   readonly at: number;
   /** Null until the contract's code was read. */
   readonly codeBytes: number | null;
-  /** What it seems to be; null when nothing is known. */
+  /** What it seems to be. */
   readonly label: string | null;
 }
 
@@ -202,7 +202,7 @@ export interface DeployDetail extends Deploy {
   readonly lookAt: number | null;
 }
 
-/** The place of a deploy in the order of the pages: newest block first, and in a block by the transaction's hash. */
+/** Pages have the newest block first, and in a block order by the transaction's hash. */
 export type DeployPlace = Pick<Deploy, 'block' | 'transaction'>;
 
 export interface DeployPage {
@@ -210,7 +210,7 @@ export interface DeployPage {
   readonly deployer: `0x${string}` | null;
   /** `other` is neither a token nor a proxy. */
   readonly kind: 'token' | 'proxy' | 'other' | null;
-  /** The last deploy of the page before; null: from the newest on. */
+  /** The last of the page before; null: from the newest on. */
   readonly after: DeployPlace | null;
 }
 
@@ -220,12 +220,12 @@ export type ContractCreation = Pick<Deploy, 'deployer' | 'transaction' | 'block'
 export interface DeployReads {
   deploys(limit: number): Deploy[];
   deployPage(page: DeployPage): DeployDetail[];
-  /** Null when the creation is not stored: it is older than the stored blocks, or another contract's call made it. */
+  /** Null when it is older than the stored blocks, or another contract's call made it. */
   creationOf(address: `0x${string}`): ContractCreation | null;
   countWithCode(codeHash: `0x${string}`): number;
-  /** The first block from which on every block was read; null before it. */
+  /** From here on every block was read. */
   deploysSince(): BlockPlace | null;
-  /** The oldest stored contract with this code, other than `except`; null when there is none. */
+  /** The oldest stored contract with this code, other than `except`. */
   withCode(codeHash: Uint8Array, except: `0x${string}`): `0x${string}` | null;
 }
 

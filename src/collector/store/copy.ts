@@ -16,11 +16,11 @@ import {
 import { createFeeSteps, type FeeStepReads } from './fees.ts';
 import { type ChainReads, createChainReads } from './reads.ts';
 
-// Serves from a copy of another service's chain database, which is opened read-only and checked. One stat every two
-// seconds shows whether the file was replaced. A later copy that cannot be used is logged and not served.
+// Serves from a read-only copy of another service's chain database. A stat every two seconds shows whether the file was
+// replaced. A later copy that cannot be used is logged and not served.
 
 const LOOK_MS = 2000;
-/** Openings in a row, while each is spoiled by a replacement. */
+/** In a row, while each is spoiled by a replacement. */
 const MOST_OPENS = 10;
 
 interface ChainCopyOptions {
@@ -34,7 +34,7 @@ interface ChainCopyOptions {
 export interface ChainCopy {
   readonly reads: ChainReads;
   readonly feeSteps: FeeStepReads['feeSteps'];
-  /** As its collector was when the copy was made. */
+  /** As it was when the copy was made. */
   readonly collector: CollectorView;
   close(): void;
 }
@@ -43,7 +43,7 @@ export interface ChainCopy {
 class Replaced extends Error {}
 
 interface Opened {
-  /** The file's, among all that are ever at this path. */
+  /** Tells the file from all others at this path. */
   readonly mark: string;
   readonly db: Sqlite;
   readonly reads: ChainReads;
@@ -51,7 +51,7 @@ interface Opened {
   readonly status: CollectorStatus;
 }
 
-/** Data, freshness and version change together. Throws when the first copy cannot be used; a later one is logged. */
+/** Data, freshness and version change together. Throws when the first copy cannot be used. */
 export function openChainCopy(log: Pick<Log, 'info' | 'warn'>, options: ChainCopyOptions): ChainCopy {
   const { file, chainId, backfillHours, lookMs = LOOK_MS } = options;
   let version = 1;
@@ -114,7 +114,7 @@ export function openChainCopy(log: Pick<Log, 'info' | 'warn'>, options: ChainCop
   };
 }
 
-/** Each call goes to the current copy, so that a stored method never uses a closed connection. */
+/** A stored method never uses a closed connection. */
 function following<T extends object>(current: () => T): T {
   const methods = Object.keys(current()).map((name) => [
     name,
@@ -128,7 +128,7 @@ function markOf(file: string): string {
   return [dev, ino, size, mtimeNs].join(':');
 }
 
-/** The state at the copy. The head counts as checked when it last moved, so that each lag grows until a newer copy. */
+/** The head counts as checked when it last moved, so that each lag grows until a newer copy. */
 function readCopiedStatus(db: Sqlite, version: number, backfillHours: number): CollectorStatus {
   const facts = createChainFacts(db);
   const lookups = createChainLookups(db);

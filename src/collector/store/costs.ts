@@ -2,11 +2,11 @@ import type { Histogram } from '../../lib/percentile.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { hourOf } from './facts.ts';
 
-// What transactions cost, as counts of equal values an hour, to three significant digits: at most some hundred rows.
+// What transactions cost: counts of equal values an hour, to three significant digits, at most some hundred rows.
 
 export type OperationKind = 'deploy' | 'nativeTransfer' | 'tokenTransfer' | 'contractCall';
 
-/** A mined transaction's cost; time and base fee of its block, both prices in wei a gas. */
+/** Time and base fee are the block's, both prices in wei a gas. */
 export interface OperationCost {
   readonly kind: OperationKind;
   readonly at: number;
@@ -16,9 +16,9 @@ export interface OperationCost {
 }
 
 export interface OperationCosts {
-  /** In the caller's transaction, or in its own. A block may be counted twice, because that shifts no percentile. */
+  /** In the caller's transaction, or its own. A block counted twice shifts no percentile. */
   record(costs: readonly OperationCost[]): void;
-  /** Deletes hours that began before `before` (Unix seconds). */
+  /** Deletes hours that began before. */
   prune(before: number): void;
 }
 
@@ -29,12 +29,12 @@ const ADD = `
 const ADD_TIP = `
   INSERT INTO tips (at, wei, count) VALUES (?, ?, ?)
   ON CONFLICT (at, wei) DO UPDATE SET count = count + excluded.count`;
-/** Far above any tip, and below the largest integer of the database. */
+/** Far above any tip, and below SQLite's largest integer. */
 const MAX_TIP = 10n ** 18n;
 /** Wei in 10^-9 of the native currency. */
 const WEI_PER_E9 = 1_000_000_000n;
 
-/** Adds up equal values first, so that thousands of transactions of a span are some dozen statements. */
+/** Adds up equal values first: thousands of transactions are some dozen statements. */
 export function createOperationCosts(db: Sqlite): OperationCosts {
   const add = db.prepare(ADD);
   const addTip = db.prepare(ADD_TIP);
@@ -79,7 +79,7 @@ function rounded(value: number): number {
 /** Of hours from `from` on, in Unix seconds. */
 export interface CostReads {
   costs(kind: OperationKind, measure: 'gas' | 'fee', from: number): Histogram;
-  /** Priority fees that transactions paid, in wei a gas. */
+  /** Priority fees, in wei a gas. */
   tips(from: number): Histogram;
 }
 

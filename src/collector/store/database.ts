@@ -3,15 +3,15 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { migrate, openNamed, readMigrations, type Sqlite } from '../../lib/sqlite-file.ts';
 
-// Opens the chain's database: for the process that collects, and a copy of another service's for reading.
+// Opens the chain's database to collect into, or another service's copy of one to read.
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
-/** Holds the newest hours of `blocks`. 16 MiB read a day no faster than 2, because the system keeps the file too. */
+/** 16 MiB read a day no faster than 2, because the system keeps the file too. */
 const CACHE_KIB = 4 * 1024;
-/** The write-ahead log shrinks to this after a checkpoint; a first fill would leave it much larger for ever. */
+/** The write-ahead log after a checkpoint; a first fill would leave it much larger for ever. */
 const WAL_LIMIT_BYTES = 32 * 1024 * 1024;
 
-/** Creates and migrates it. A power cut may lose the newest commits. Throws DatabaseFileError with the file's path. */
+/** A power cut may lose the newest commits. Throws DatabaseFileError with the file's path. */
 export function openChainDatabase(file: string): Sqlite {
   return openNamed(file, open);
 }
@@ -23,7 +23,7 @@ function open(file: string): Sqlite {
   db.pragma('journal_mode = WAL');
   // A sync for each block would cost more than the block.
   db.pragma('synchronous = NORMAL');
-  // Another process (a copy, tools) may hold the write lock for a moment.
+  // A copy or a tool may hold the write lock for a moment.
   db.pragma('busy_timeout = 5000');
   db.pragma(`cache_size = -${CACHE_KIB}`);
   db.pragma(`journal_size_limit = ${WAL_LIMIT_BYTES}`);
@@ -31,7 +31,7 @@ function open(file: string): Sqlite {
   return db;
 }
 
-/** Opens a copy read-only. Throws for another version, and for a database that a service still writes to. */
+/** Throws for another version, and for a database that a service still writes to. */
 export function openCopiedChain(file: string): Sqlite {
   const db = new Database(file, { readonly: true });
   // A checkpoint that resets the log may block readers for a moment.

@@ -1,23 +1,22 @@
 import { type Coverage, cover, type Span, sizeOf, uncover } from '../../lib/coverage.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
-// What the collector knows of its database and of itself: the stored spans and the head (`createChainFacts`), its own
-// reads (`createChainLookups`), its state for the service (`CollectorStatus`); and how long reads are kept
-// (`keptUntilWritten`).
+// What the collector knows of its database and of itself: the stored spans and the head, its own reads, and its state
+// for the service.
 
-/** Seconds. Rows are rolled up, counted and kept by the clock hour. */
+/** In seconds. */
 export const HOUR = 3600;
 
 export function hourOf(at: number): number {
   return Math.floor(at / HOUR) * HOUR;
 }
 
-/** What is read of the chain: blocks whole, base fees and utilisation, logs. */
+/** Blocks whole, base fees and utilisation, logs. */
 export type CoverageKind = 'full' | 'fees' | 'logs';
-/** `accounts` are kept of blocks that were read whole; earlier versions kept none. */
+/** `accounts`: of blocks that were read whole since a version that keeps them. */
 type StoredKind = CoverageKind | 'accounts';
 
-/** The newest block that a provider reported; `at` in Unix seconds. */
+/** `at` in Unix seconds. */
 export interface SeenHead {
   readonly number: number;
   readonly hash: `0x${string}`;
@@ -25,11 +24,11 @@ export interface SeenHead {
 }
 
 export interface StoredHead extends SeenHead {
-  /** When the head was seen to advance, in Unix milliseconds. */
+  /** When it was seen to advance, in Unix milliseconds. */
   readonly advancedMs: number;
 }
 
-/** The chain that the database was filled from. `hash` is null when no provider had the genesis block. */
+/** `hash` is null when no provider had the genesis block. */
 export interface StoredIdentity {
   readonly chainId: number;
   readonly hash: string | null;
@@ -43,10 +42,10 @@ export interface BlockPlace {
 
 export const STORED_KINDS: readonly StoredKind[] = ['full', 'fees', 'logs', 'accounts'];
 
-/** The table `facts`. Each call reads it (microseconds), so that a rollback leaves nothing wrong in memory. */
+/** The table `facts`. Each call reads it (microseconds): a rollback leaves nothing wrong in memory. */
 export interface ChainFacts {
   get(name: string): string | null;
-  /** Runs inside the caller's transaction, or in its own. */
+  /** In the caller's transaction, or its own. */
   set(name: string, value: string): void;
   coverage(kind: StoredKind): Coverage;
   cover(kind: StoredKind, span: Span): void;
@@ -63,7 +62,7 @@ export interface ChainFacts {
   noteRolledUp(blocks: number): void;
 }
 
-/** A kind's name holds a JSON list of `[from, to]`, `head` the JSON of StoredHead, the others plain text. */
+/** A kind holds a JSON list of `[from, to]`, `head` JSON of StoredHead, others plain text. */
 export function createChainFacts(db: Sqlite): ChainFacts {
   const select = db.prepare('SELECT value FROM facts WHERE name = ?').pluck();
   const upsert = db.prepare(
@@ -118,14 +117,14 @@ export interface ChainLookups {
   /** Null for a block that was not read whole. */
   hashOf(block: number): Buffer | null;
   parentOf(block: number): Buffer | null;
-  /** The time of the nearest stored block at or below `block`, else of the lowest; null when none is stored. */
+  /** Of the nearest stored block at or below, else of the lowest. */
   atOf(block: number): number | null;
   newestAt(): number | null;
   /** Newest first. */
   pendingCode(limit: number): PendingCode[];
-  /** The contracts to be looked at again by `now`, those that came due last first. */
+  /** Those that came due last first. */
   dueLooks(now: number, limit: number): DueLook[];
-  /** Mean seconds between the newest `blocks` rows read whole; null when they span no time. */
+  /** Mean seconds between the newest `blocks` read whole; null when they span no time. */
   blockTime(blocks: number): number | null;
 }
 
@@ -162,22 +161,22 @@ export function createChainLookups(db: Sqlite): ChainLookups {
   };
 }
 
-/** The collector's state, current and free to read. Null before it is known; `Ms` is in Unix milliseconds. */
+/** Current and free to read. Null before it is known; `Ms` is in Unix milliseconds. */
 export interface CollectorStatus {
   readonly head: SeenHead | null;
-  /** When the head was seen to move to a higher block. Survives restarts. */
+  /** When the head was seen to rise. Survives restarts. */
   readonly headAdvancedMs: number | null;
   readonly headCheckedMs: number | null;
-  /** The newest block that is stored whole. */
+  /** The newest block stored whole. */
   readonly collected: { readonly number: number; readonly at: number } | null;
-  /** The oldest block ever stored whole. Its row may be rolled up already. */
+  /** The oldest block ever stored whole; it may be rolled up. */
   readonly firstCollected: number | null;
   /** Blocks stored whole, the rolled-up ones included. */
   readonly blocksCollected: number;
   readonly blockTimeSeconds: number | null;
-  /** The window of past blocks that a first start fills, in whole blocks. */
+  /** The window of past blocks that a first start fills. */
   readonly backfill: {
-    /** 0 to 1, as are the shares for base fees and utilisation, which are filled first, and for logs. */
+    /** Of whole blocks, 0 to 1, as are those of base fees (filled first) and logs. */
     readonly share: number;
     /** Mean over the last minute; 0 when nothing is being filled. */
     readonly blocksPerSecond: number;
@@ -186,16 +185,16 @@ export interface CollectorStatus {
     readonly feesShare: number;
     readonly logsShare: number;
   };
-  /** Grows with every commit. An answer made from the database is valid until then. */
+  /** Grows with every commit. An answer is valid until then. */
   readonly version: number;
-  /** Why the last commit failed, such as a full disk. Null after one that succeeded. */
+  /** Why the last commit failed, such as a full disk. */
   readonly fault: string | null;
   /** Since start. */
   readonly counters: {
     readonly requests: number;
-    /** Contradictory answers by reason. Each was refused and asked for again. */
+    /** Contradictory answers by reason. */
     readonly refused: Readonly<Record<string, number>>;
-    /** Parent hashes that did not fit, which deterministic finality rules out: alarms. */
+    /** Parent hashes that did not fit, against deterministic finality. */
     readonly reorgs: number;
     readonly replacedBlocks: number;
     readonly failures: number;
@@ -206,7 +205,7 @@ export interface CollectorView {
   status(): CollectorStatus;
 }
 
-/** Stands for a collector that is switched off. */
+/** A collector that is switched off. */
 export const NO_COLLECTOR: CollectorView = {
   status: () => ({
     head: null,
@@ -223,10 +222,9 @@ export const NO_COLLECTOR: CollectorView = {
   }),
 };
 
-/** Blocks over which the time between blocks is reported: ten minutes on Arc. */
+/** Ten minutes on Arc. */
 const BLOCK_TIME_OVER = 1200;
 
-/** The progress that a database shows; `full` is the coverage of whole blocks. */
 export function readCollected(
   { facts, lookups }: { readonly facts: ChainFacts; readonly lookups: ChainLookups },
   full: Coverage,
@@ -241,7 +239,7 @@ export function readCollected(
   };
 }
 
-/** Reads once between two writes: `version` differs after each. Callers share the value. A failed read is not kept. */
+/** Reads once between two writes: `version` differs after each. A failed read is not kept. */
 export function keptUntilWritten<T>(version: () => number, read: () => T): () => T {
   let kept: { readonly version: number; readonly value: T } | null = null;
   return () => {

@@ -5,22 +5,21 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { histogramOf } from './costs.ts';
 import { createChainFacts, HOUR, hourOf, keptUntilWritten } from './facts.ts';
 
-// Base fees, the use of gas and the totals of hours, from blocks and from rolled-up hours. A past hour is computed once
-// and kept while its blocks stay (`createHourMemo`). Times are Unix seconds, fees wei, utilisation is gasUsed /
-// gasLimit, 0 to 1; a span includes `from`, but not `to`.
+// Base fees, the use of gas and the totals of hours, from blocks and from rolled-up hours. Times are Unix seconds, fees
+// wei, utilisation is gasUsed / gasLimit, 0 to 1; a span includes `from`, but not `to`.
 
 export interface LatestFee {
   readonly number: number;
   readonly at: number;
   readonly baseFee: bigint;
-  /** As the block announced it; null when it announced none, or when only fee history is known. */
+  /** Null when the block announced none, or only fee history is known. */
   readonly nextBaseFee: bigint | null;
   readonly utilisation: number;
   /** Of the newest block that was read whole. */
   readonly gasLimit: bigint | null;
 }
 
-/** The mean utilisation of a minute's blocks; `at` is its first second. */
+/** `at` is the minute's first second. */
 interface MinuteUse {
   readonly at: number;
   readonly blocks: number;
@@ -42,7 +41,7 @@ interface FeeEdges {
   readonly first: number;
   readonly last: number;
   readonly firstAt: number;
-  /** Whether the rows begin where the span does: the block before is stored too, or the first is the chain's. */
+  /** The block before is stored too, or the first is the chain's. */
   readonly reachesBack: boolean;
 }
 
@@ -114,7 +113,7 @@ function merge(histograms: readonly Histogram[]): Histogram {
   return all;
 }
 
-/** The base fees of a short span; `at` is its first second. */
+/** `at` is the step's first second. */
 interface FeeStep {
   readonly at: number;
   readonly minBaseFee: bigint;
@@ -123,7 +122,7 @@ interface FeeStep {
 }
 
 export interface FeeStepReads {
-  /** From `from` on, oldest first, in spans of `stepSeconds`. Spans without a block are left out. */
+  /** From `from` on, oldest first. Steps without a block are left out. */
   feeSteps(from: number, stepSeconds: number): FeeStep[];
 }
 
@@ -137,7 +136,7 @@ export function createFeeSteps(db: Sqlite): FeeStepReads {
   const select = db.prepare<{ from: number; step: bigint }, StepRow>(STEPS).safeIntegers();
   return {
     feeSteps: (from, step) =>
-      // Bound as an integer; otherwise the database would divide fractions.
+      // Bound as an integer: else the database would divide fractions.
       select
         .all({ from: Math.floor(from / step) * step, step: BigInt(step) })
         .map(({ at, blocks, least, total, most }) => ({
@@ -149,12 +148,12 @@ export function createFeeSteps(db: Sqlite): FeeStepReads {
   };
 }
 
-/** The totals of an hour; `at` is its first second. */
+/** `at` is the hour's first second. */
 interface HourTotals {
   readonly at: number;
-  /** Blocks whose base fee and utilisation are known; the fees below are theirs. */
+  /** Whose base fee and utilisation are known; the fees below are theirs. */
   readonly blocks: number;
-  /** Blocks whose transactions were counted; the counts below are theirs. */
+  /** Whose transactions were counted; the counts below are theirs. */
   readonly counted: number;
   /** The hour is over and every block of it was counted. */
   readonly complete: boolean;
@@ -164,7 +163,7 @@ interface HourTotals {
   readonly utilisation: number;
   readonly transactions: number;
   readonly deploys: number;
-  /** `deploys` without failed ones. Rolled-up hours do not keep the failures, so all of theirs count as created. */
+  /** `deploys` without failed ones, which rolled-up hours do not tell apart. */
   readonly created: number;
   /** Distinct accounts that created a contract. */
   readonly deployers: number;
@@ -174,7 +173,7 @@ interface HourTotals {
 }
 
 export interface HourReads {
-  /** The clock hours that a span touches, oldest first; hours without a stored block are left out. */
+  /** Touched by the span, oldest first, without hours that have no stored block. */
   hours(from: number, to: number): readonly HourTotals[];
 }
 
@@ -192,7 +191,7 @@ const ROLLED_UP = `SELECT blocks, counted_blocks, min_base_fee, avg_base_fee * b
 /** Integers as SQLite holds them; the sixth is a sum of ratios. */
 type HourRow = [bigint, bigint, bigint, bigint, bigint, number, bigint, bigint, bigint, bigint, bigint, bigint, bigint];
 
-/** Keeps what was asked for until `version` changes: the running hour has up to 7,200 rows, too many for each call. */
+/** Kept until `version` changes: the running hour has up to 7,200 rows, too many for each call. */
 export function createHourReads(db: Sqlite, version: () => number): HourReads {
   const raw = db.prepare(RAW).raw().safeIntegers();
   const rolledUp = db.prepare(ROLLED_UP).raw().safeIntegers();
@@ -216,7 +215,7 @@ export function createHourReads(db: Sqlite, version: () => number): HourReads {
   };
 }
 
-/** Sums up the parts of an hour. At the edge of the retention there are two: a rolled-up row and some blocks. */
+/** At the edge of the retention an hour has two parts: a rolled-up row and some blocks. */
 function toTotals(at: number, parts: readonly HourRow[], complete: boolean): HourTotals {
   const sum = (column: 0 | 1 | 3 | 6 | 7 | 9 | 10 | 11 | 12) => parts.reduce((total, part) => total + part[column], 0n);
   const sorted = (column: 2 | 4 | 8) => parts.map((part) => part[column]).sort((a, b) => (a < b ? -1 : 1));
@@ -233,7 +232,7 @@ function toTotals(at: number, parts: readonly HourRow[], complete: boolean): Hou
     transactions: Number(sum(6)),
     deploys: Number(sum(7)),
     created: Number(sum(12)),
-    // The parts may share accounts, and the rolled-up row has only a count.
+    // The parts may share accounts.
     deployers: Number(sorted(8).at(-1) ?? 0n),
     nativeTransfers: Number(sum(9)),
     tokenTransfers: Number(sum(10)),
@@ -241,19 +240,19 @@ function toTotals(at: number, parts: readonly HourRow[], complete: boolean): Hou
   };
 }
 
-/** An hour is kept once this many blocks lie above it: no replaced block is that deep. */
+/** An hour is kept once so many blocks lie above it: no replaced block is that deep. */
 const DEPTH = 128;
 /** Two days, for windows that overlap. */
 const MAX_HOURS = 48;
 
-/** The stored blocks before and after an hour, and whether all of it was read whole. `above`: null while it lasts. */
+/** The stored blocks beside an hour, and whether all of it was read whole. `above` is null while it lasts. */
 interface HourFrame {
   readonly below: number | null;
   readonly above: number | null;
   readonly complete: boolean;
 }
 
-/** Keeps an hour's value until its rows change, which a past hour's do only while filled: a day has 172,800 rows. */
+/** Keeps an hour's value until its rows change: a day has 172,800, and past ones change only while filled. */
 function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame) => T): (hour: number) => T {
   const facts = createChainFacts(db);
   const kept = boundedMap<number, { readonly frame: HourFrame; readonly stored: string; readonly value: T }>(MAX_HOURS);
@@ -265,7 +264,7 @@ function createHourMemo<T>(db: Sqlite, compute: (hour: number, frame: HourFrame)
     const below = (before.get(hour) ?? null) as number | null;
     const above = (after.get(hour + HOUR) ?? null) as number | null;
     const from = below ?? (after.get(hour) as number | undefined) ?? 0;
-    // Without a block below, only the chain's first block proves that nothing is missing.
+    // Without a block below, only the chain's first proves that nothing is missing.
     const begins = below !== null || from <= 1;
     return { below, above, complete: above !== null && begins && isCovered(full, { from, to: above }) };
   }

@@ -1,13 +1,13 @@
 import { boundedMap } from '../../lib/limits/count.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 
-// Probes of RPC endpoints: written by the round, read one by one, and counted. Times are Unix milliseconds.
+// Probes of RPC endpoints. Times are Unix milliseconds.
 
 export const PROBE_ERRORS = ['timeout', 'rateLimited', 'rpcError', 'transport'] as const;
 export type ProbeError = (typeof PROBE_ERRORS)[number];
 
 export interface Probe {
-  /** Its public name, never its URL, because the path may hold a key. */
+  /** Its public name, never its URL: the path may hold a key. */
   readonly endpoint: string;
   readonly ok: boolean;
   readonly latencyMs: number | null;
@@ -17,12 +17,12 @@ export interface Probe {
 
 export interface StoredProbe extends Probe {
   readonly atMs: number;
-  /** The highest head of any endpoint in the round. */
+  /** The round's highest head. */
   readonly bestHead: number | null;
 }
 
 export interface ProbeWrites {
-  /** Stores one round, and deletes these endpoints' rows from before `keepFromMs`, in one transaction. */
+  /** In one transaction, with the deletion of these endpoints' rows from before `keepFromMs`. */
   record(atMs: number, probes: readonly Probe[], keepFromMs: number): void;
 }
 
@@ -31,7 +31,7 @@ export function createProbeWrites(db: Sqlite): ProbeWrites {
     `INSERT OR REPLACE INTO probes (endpoint, at_ms, ok, latency_ms, head, best_head, error)
      VALUES (@endpoint, @atMs, @ok, @latencyMs, @head, @bestHead, @error)`,
   );
-  // One endpoint at a time, in the order of the rows. Rows of endpoints no longer probed go with the hours.
+  // By endpoint, in the rows' order. Rows of endpoints no longer probed go with the hours.
   const prune = db.prepare('DELETE FROM probes WHERE endpoint = ? AND at_ms < ?');
   const record = db.transaction((atMs: number, probes: readonly Probe[], keepFromMs: number) => {
     const heads = probes.flatMap(({ head }) => head ?? []);
@@ -69,12 +69,12 @@ export interface ProbeTally {
 }
 
 export interface ProbeTallies {
-  /** From `sinceMs` to `untilMs`, both included. */
+  /** `untilMs` included. */
   probeTally(endpoint: string, sinceMs: number, untilMs: number): ProbeTally;
 }
 
 const HOUR_MS = 3_600_000;
-/** An hour that is over for this long is kept: no probe of it is still to be stored. */
+/** After an hour's end no probe of it is stored later. */
 const SETTLED_MS = 60_000;
 /** A day of hours for some twenty endpoints. */
 const MAX_KEPT = 500;
@@ -85,7 +85,7 @@ interface TallyRow {
   readonly failedAtMs: number | null;
 }
 
-/** Keeps the counts of past whole hours: a day of one endpoint is some 17,000 rows, too many to read each time. */
+/** Keeps the counts of past hours: a day of one endpoint is some 17,000 rows, too many to read each time. */
 export function createProbeTallies(db: Sqlite): ProbeTallies {
   const count = db.prepare(
     `SELECT count(*) AS probes, coalesce(sum(ok), 0) AS answered, max(CASE WHEN ok = 0 THEN at_ms END) AS failedAtMs

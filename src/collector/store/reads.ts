@@ -13,7 +13,7 @@ import {
   type PoolReads,
 } from './trades.ts';
 
-/** Everything that endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
+/** What endpoints read from the chain database: synchronous, plain rows, amounts as bigint. */
 export interface ChainReads
   extends AccountReads,
     CostReads,
@@ -26,11 +26,11 @@ export interface ChainReads
     ProbeReads,
     ProbeTallies,
     TokenReads {
-  /** Differs after every write of the collector. An answer is valid until then. */
+  /** Differs after every write. An answer is valid until then. */
   version(): number;
 }
 
-/** Over the connection through which the collector writes, or over a copy. */
+/** Over the collector's own connection, or a copy. */
 export function createChainReads(db: Sqlite): ChainReads {
   const changes = db.prepare('SELECT total_changes()').pluck();
   const version = () => changes.get() as number;

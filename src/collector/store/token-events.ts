@@ -2,9 +2,9 @@ import { bytesToHex } from '../../lib/hex.ts';
 import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { createChainFacts } from './facts.ts';
 
-// Reads of the project token's burns and its distributor's payouts, and of the blocks in which they were looked for.
+// The project token's burns, its distributor's payouts, and the blocks in which they were looked for.
 
-/** `amount` is in base units of the token, or of USDC's ERC-20 face; `account` burned, or was paid. */
+/** `amount` in base units of the token, or of USDC's ERC-20; `account` burned, or was paid. */
 export interface TokenEvent {
   readonly kind: 'burn' | 'payout';
   readonly amount: bigint;
@@ -23,7 +23,7 @@ interface TokenTotals {
 }
 
 export interface TokenReads {
-  /** The first block whose logs were ever searched; null before. Its time is its hour's once its row is rolled up. */
+  /** The first block whose logs were ever searched. Its time is its hour's once it is rolled up. */
   searchedSince(): { readonly block: number; readonly at: number | null } | null;
   tokenTotals(kind: TokenEvent['kind'], since: number): TokenTotals;
   /** Newest first. */

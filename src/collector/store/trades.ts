@@ -3,18 +3,16 @@ import type { Sqlite } from '../../lib/sqlite-file.ts';
 import { type ChainFacts, createChainFacts } from './facts.ts';
 import type { PoolRow } from './rows.ts';
 
-// Reads of trades of watched tokens against USDC, and of their pools: for the scanner (`createTradeReads`), by the
-// pool's id (`createPoolReads`), and of a window: rates, sizes, venues (`createFxReads`), costs
-// (`createExecutionReads`). Amounts are 10^-9 of a whole token, times Unix seconds.
+// Trades of watched tokens against USDC, and their pools: for the scanner, by a pool's id, and of a window (rates,
+// sizes, venues; costs). Amounts are 10^-9 of a whole token, times Unix seconds.
 
-/** A stored trade as prices compare. */
 export interface Quote {
   /** USDC for a whole token. */
   readonly price: number;
   readonly transactionHash: string;
 }
 
-/** The blocks on one side of a span that are searched. `at` is the time of the span's end there. */
+/** One side of a span. `at` is the time of the span's end there. */
 export interface Beside {
   readonly token: Uint8Array;
   readonly block: number;
@@ -22,10 +20,10 @@ export interface Beside {
   readonly limit: number;
 }
 
-/** What filtering new trades needs. Safe inside the collector's transaction. */
+/** Safe inside the collector's transaction. */
 export interface TradeReads {
   pools(): PoolRow[];
-  /** The nearest trades before the block, and after it, without dust; nearest first. */
+  /** Without dust, nearest first. */
   before(beside: Beside): Quote[];
   after(beside: Beside): Quote[];
 }
@@ -33,7 +31,7 @@ export interface TradeReads {
 const QUOTE = `
   SELECT CAST(usdc_e9 AS REAL) / base_e9 AS price, transaction_hash AS hash FROM trades
    WHERE token = ? AND (excluded IS NULL OR excluded <> 'dust')`;
-/** By time first, to use the index; times and blocks grow together. */
+/** By time first, for the index; times and blocks grow together. */
 const BEFORE = `${QUOTE} AND at <= ? AND block < ? ORDER BY at DESC, block DESC, log_index DESC LIMIT ?`;
 const AFTER = `${QUOTE} AND at >= ? AND block > ? ORDER BY at, block, log_index LIMIT ?`;
 const POOLS = `
@@ -65,7 +63,7 @@ export interface CollectedPool extends Pick<PoolRow, 'venue' | 'kind' | 'tokenFi
 }
 
 export interface PoolReads {
-  /** By its address, or its v4 pool id; null for a pool that is not collected. */
+  /** By its address, or its v4 pool id. */
   pool(id: `0x${string}`): CollectedPool | null;
 }
 
@@ -90,7 +88,7 @@ export function createPoolReads(db: Sqlite): PoolReads {
   };
 }
 
-/** Amounts of trades: `usdcE9` / `baseE9` is a rate. */
+/** `usdcE9` / `baseE9` is a rate. */
 export interface Amounts {
   readonly baseE9: bigint;
   readonly usdcE9: bigint;
@@ -102,17 +100,17 @@ export interface LastTrade extends Amounts {
   readonly transaction: `0x${string}`;
 }
 
-/** The counted trades of a window, and those of the lowest and highest rate. */
+/** Counted trades, and those of the lowest and highest rate. */
 export interface WindowTotals extends Amounts {
   readonly trades: number;
   readonly excluded: number;
   readonly low: Amounts | null;
   readonly high: Amounts | null;
-  /** Whether every block of the window was searched for trades. */
+  /** Every block of the window was searched. */
   readonly complete: boolean;
 }
 
-/** Counted trades of a range of sizes, with the sum of their distances from the reference rate, in 10^-9 USDC. */
+/** Counted trades; `distanceE9` sums their distances from the reference rate, in 10^-9 USDC. */
 export interface SizeTotals extends Amounts {
   readonly trades: number;
   readonly distanceE9: number;
@@ -125,7 +123,7 @@ export interface VenueTotals {
   readonly usdcE9: bigint;
 }
 
-/** A token's trades after `after` and up to `to`. */
+/** `to` is included, `after` not. */
 export interface TradeWindow {
   readonly token: `0x${string}`;
   readonly after: number;
@@ -134,16 +132,16 @@ export interface TradeWindow {
 
 export interface FxReads {
   lastTrade(token: `0x${string}`): LastTrade | null;
-  /** The newest trade at or before a time. Null also when blocks after it were not searched: one may be missing. */
+  /** At or before a time. Null also when blocks after it were not searched: one may be missing. */
   tradeAsOf(token: `0x${string}`, at: number): LastTrade | null;
   tradesIn(window: TradeWindow): WindowTotals;
-  /** Below the first bound, from there to the next, and so on; bounds ascend. `referenceRate` is in USDC a token. */
+  /** Below the first bound, from there to the next, and so on. `referenceRate` is in USDC a token. */
   tradesBySize(window: TradeWindow, boundsE9: readonly bigint[], referenceRate: number): SizeTotals[];
   /** Largest volume first. */
   tradesByVenue(window: TradeWindow): VenueTotals[];
 }
 
-/** A 64-bit sum of 10^-9 would overflow at nine billion tokens. Sums of the billions and of the rest do not. */
+/** A 64-bit sum of 10^-9 overflows at nine billion tokens; sums of the billions and of the rest do not. */
 const USDC_SUMS = 'sum(usdc_e9 / 1000000000), sum(usdc_e9 % 1000000000)';
 const SUMS = `sum(base_e9 / 1000000000), sum(base_e9 % 1000000000), ${USDC_SUMS}`;
 const WHERE = 'token = ? AND at > ? AND at <= ?';
@@ -158,7 +156,7 @@ const EXCLUDED = `SELECT count(*) FROM trades WHERE ${WHERE} AND excluded IS NOT
 /** SQLite takes the other columns from the row of a lone min or max. */
 const extreme = (which: 'min' | 'max') =>
   `SELECT base_e9, usdc_e9, ${which}(CAST(usdc_e9 AS REAL) / base_e9) FROM trades WHERE ${COUNTED}`;
-/** The number of a trade's range is the number of bounds that it reaches. */
+/** A range is numbered by the bounds that its trades reach. */
 const sizes = (bounds: number) =>
   `SELECT ${new Array(bounds).fill('(usdc_e9 >= ?)').join(' + ')} AS size, count(*), ${SUMS},
           total(abs(usdc_e9 - base_e9 * ?))
@@ -236,27 +234,27 @@ function amountsOf([baseBillions, baseRest, usdcBillions, usdcRest]: Sums): Amou
   return { baseE9: (baseBillions ?? 0n) * E9 + (baseRest ?? 0n), usdcE9: (usdcBillions ?? 0n) * E9 + (usdcRest ?? 0n) };
 }
 
-/** Whether the newest unbroken span of searched blocks reaches back to a time, or to the chain's beginning. */
+/** Whether the newest unbroken searched span reaches back to a time, or to the chain's beginning. */
 function isSearched(facts: ChainFacts, after: number): boolean {
   const from = facts.coverage('logs').at(-1)?.from;
   if (from === undefined) return false;
   return from <= 1 || (facts.placeOf(from)?.at ?? Number.POSITIVE_INFINITY) <= after;
 }
 
-/** Counted trades of one side in a range of sizes, against the price of their pools right before each. */
+/** Counted trades against the price of their pools right before each. */
 export interface CostTotals {
-  /** The number of bounds that the trades reach: 0 below the first one. */
+  /** The bounds that the trades reach: 0 below the first. */
   readonly size: number;
   readonly side: 'buy' | 'sell';
-  /** Those whose pool's price before them is known. */
+  /** Whose pool's price before them is known. */
   readonly trades: number;
-  /** What they paid above that price, or got below it, in 10^-9 USDC: the pool's fee and the price that they moved. */
+  /** What they paid above that price, or got below it: the pool's fee and the price that they moved. */
   readonly costE9: number;
-  /** What they traded, at that price, in 10^-9 USDC. */
+  /** What they traded, at that price. */
   readonly fairE9: number;
 }
 
-/** Counted trades in one pool, and the pool after its newest trade, counted or not. */
+/** Counted trades; `state` is after the newest trade, counted or not. */
 export interface PoolTotals {
   readonly id: `0x${string}`;
   readonly venue: string;
@@ -270,13 +268,13 @@ export interface PoolTotals {
 interface PoolState {
   /** USDC for a whole token, without the pool's fee. */
   readonly price: number;
-  /** USDC that it trades with at that price, as a pool of constant product. */
+  /** What it trades with at that price, as a pool of constant product. */
   readonly usdcReserve: number;
   readonly at: number;
 }
 
 export interface ExecutionReads {
-  /** Sizes as `tradesBySize` has them. A size or side without a measured trade is left out. */
+  /** Without sizes or sides that have no measured trade. */
   tradeCosts(window: TradeWindow, boundsE9: readonly bigint[]): CostTotals[];
   /** Largest volume first. */
   tradesByPool(window: TradeWindow): PoolTotals[];

@@ -22,19 +22,19 @@ import type {
   TradeRow,
 } from './rows.ts';
 
-// Every write to the chain database. Each call is one transaction (`createCommit`), so that a crash leaves whole spans.
-// A span's rows replace the old ones, and `facts` says that it is stored. Hours past the retention are rolled up.
+// Every write to the chain database. Each call is one transaction, so that a crash leaves whole spans. A span's rows
+// replace the old ones, and `facts` says that it is stored.
 
-/** Blocks that were read whole, in order and without a gap. */
+/** Read whole, in order and without a gap. */
 interface BlockSpanRows {
   readonly blocks: readonly BlockRow[];
   readonly deploys: readonly DeployRow[];
   readonly costs?: readonly OperationCost[];
-  /** Of their transactions. Without them the span counts as not searched for accounts. */
+  /** Without them the span counts as not searched for accounts. */
   readonly accounts?: readonly AccountRow[];
-  /** Called inside the transaction, when the span's old rows are gone. Null when the logs were not read too. */
+  /** Called when the span's old rows are gone. Null when the logs were not read too. */
   readonly scan: (() => LogRows) | null;
-  /** All from this block up is dropped first, in the same transaction: those blocks are no longer the chain's. */
+  /** All from this block up is dropped first: it is no longer the chain's. */
   readonly replaceFrom?: number;
 }
 
@@ -51,7 +51,7 @@ interface LabelRow {
   readonly label: string | null;
   /** See `DeployKinds`; null when nobody looked. */
   readonly kinds: number | null;
-  /** When to look again, in Unix seconds; null: no more. */
+  /** In Unix seconds; null: no more. */
   readonly lookAt: number | null;
 }
 
@@ -68,15 +68,15 @@ export interface ChainWrites {
   storeFees(span: Span, rows: readonly FeeRow[]): void;
   storeLogs(span: Span, scan: () => LogRows): void;
   storeCode(rows: readonly CodeRow[]): void;
-  /** A later look. One that finds less than an earlier one (a node refused a call) takes nothing away. */
+  /** A look that finds less than an earlier one (a node refused a call) takes nothing away. */
   storeLabels(rows: readonly LabelRow[]): void;
   storeHead(head: StoredHead): void;
   /** Their rows stay until the logs are scanned again. */
   forgetLogs(span: Span): void;
   drop(span: Span): void;
-  /** Rolls up the oldest hour that ended by `before` (Unix seconds); false when there is none. */
+  /** The oldest hour that ended by `before` (Unix seconds); false when there is none. */
   rollUpHour(before: number): boolean;
-  /** Deletes rolled-up hours that began before `before`. */
+  /** Deletes rolled-up hours that began before. */
   dropHours(before: number): void;
   /** Empties the database for the chain that it now belongs to. */
   reset(): void;
@@ -147,7 +147,7 @@ function createCommit(db: Sqlite) {
   let commits = 0;
   let fault: string | null = null;
   return {
-    /** Takes the write lock first; nested calls join. Throws what the task throws, and DatabaseFileError. */
+    /** Takes the write lock first; nested calls join. Throws the task's error, or DatabaseFileError. */
     commit: <T>(task: () => T): T => {
       try {
         const result = db.transaction(task).immediate();
@@ -170,7 +170,7 @@ function runEach(statement: ReturnType<Sqlite['prepare']>, rows: readonly object
   for (const row of rows) statement.run(row);
 }
 
-/** What several writes do inside their transactions: write the logs of a span, and delete all of one. */
+/** For use inside a transaction. */
 function createSpanWrites(statements: ReturnType<typeof prepareWrites>, facts: ChainFacts, accounts: AccountWrites) {
   function writeLogRows({ from, to }: Span, scan: () => LogRows): void {
     statements.dropTrades.run(from, to);
@@ -206,7 +206,7 @@ const INSERT_BLOCK = `
          next_base_fee = @nextBaseFee, utilisation = @utilisation, gas_limit = @gasLimit,
          transactions = @transactions, deploys = @deploys,
          native_transfers = @nativeTransfers, token_transfers = @tokenTransfers, contract_calls = @contractCalls`;
-/** Does not replace a block that was read whole, which has more data than fee history. */
+/** A block that was read whole has more data, and stays. */
 const INSERT_FEE = `
   INSERT INTO blocks (number, exact, at, base_fee, utilisation) VALUES (@number, 0, @at, @baseFee, @utilisation)
   ON CONFLICT (number) DO NOTHING`;
@@ -218,7 +218,7 @@ const INSERT_TRADE = `
                       side, price_before, price_after, usdc_reserve)
   VALUES (@block, @logIndex, @transactionHash, @at, @pool, @token, @baseE9, @usdcE9, @excluded,
           @side, @priceBefore, @priceAfter, @usdcReserve)`;
-/** Swaps alone change a pool's price: before a trade it is that after the last one, if no block between is missing. */
+/** Swaps alone change a pool's price: before a trade it is the last one's after, if no block between is missing. */
 const LINK_TRADES = `
   UPDATE trades INDEXED BY trades_unlinked SET price_before =
     (SELECT earlier.price_after FROM trades AS earlier
@@ -261,7 +261,7 @@ function prepareWrites(db: Sqlite) {
   };
 }
 
-/** Adds to the hour's row: a block near the boundary may come later, because fee rows have interpolated times. */
+/** Adds to the hour's row: fee rows have interpolated times, so a block near the boundary may come later. */
 const ROLL_UP = `
   INSERT INTO hours (at, blocks, counted_blocks, min_base_fee, avg_base_fee, max_base_fee, utilisation,
                      transactions, deploys, deployers, native_transfers, token_transfers, contract_calls)
@@ -283,7 +283,7 @@ const ROLL_UP = `
          token_transfers = token_transfers + excluded.token_transfers,
          contract_calls = contract_calls + excluded.contract_calls`;
 
-/** One hour a call (7,200 rows of half-second blocks), so that no commit holds the event loop for long. */
+/** One hour a call (7,200 rows), so that no commit holds the event loop for long. */
 function createRollup(
   db: Sqlite,
   facts: ChainFacts,
