@@ -51,7 +51,6 @@ export function decodeSwap(kind: PoolKind, { topics, data }: EventLog): PoolDelt
 
 const WORD = 64;
 
-/** Empty when the data ends within a word. */
 function readWords(data: string): string[] {
   if ((data.length - 2) % WORD !== 0) return [];
   return Array.from({ length: (data.length - 2) / WORD }, (_, at) => data.slice(2 + at * WORD, 2 + (at + 1) * WORD));

@@ -213,8 +213,8 @@ const spansOf = createChainCache<FeeSpan>(MAX_FEE_SPAN * (MAX_SPANS + 3), MAX_SP
 
 /**
  * The base fees of the last `seconds` before `head`, by one batch of at most nine spans; finished ones are cached.
- * Histories end one block before the head, because a node may add its header first. Fee history carries no times, so
- * the window's begin within a span is interpolated. Throws UpstreamFailed (502) without the history of these blocks.
+ * Histories end one block before the head: a node may give out the header first. Fee history carries no times, so the
+ * window's begin within a span is interpolated. Throws UpstreamFailed (502) without the history of these blocks.
  */
 export async function readFeeWindow(
   chain: ChainClient,

@@ -111,7 +111,6 @@ export function createCollector(common: Common, chain: ChainClient, db: Sqlite, 
 
 type Loop = 'head' | 'background';
 
-/** Back-off, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 15_000;
 

@@ -135,7 +135,7 @@ function openAsk(witnesses: number, askInOrder: Ask, askWitnesses: AskWitnesses)
     rpc.statements ? askWitnesses({ calls, statements: rpc.statements, rpc }) : askInOrder(calls, rpc);
 }
 
-/** Asks each host alone; one that limits us again, within the rank's wait, and a settlement once more after it. */
+/** Asks each host alone, again within the rank's wait where it limits us; a settlement once more after that. */
 async function askEach(
   clock: Clock,
   pool: ProviderPool,

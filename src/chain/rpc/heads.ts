@@ -2,7 +2,6 @@ import type { Log } from '../../lib/common.ts';
 
 // New heads over a websocket. Each is only a hint: a dead or lying socket costs nothing but time.
 
-/** Back-off, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 60_000;
 /** A socket without a head for so many milliseconds is dead: in this time Arc makes sixty blocks. */

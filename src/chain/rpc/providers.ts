@@ -138,7 +138,6 @@ function noteFailure(entry: PooledProvider, failure: ProviderFailure, nowMs: num
   log.warn({ provider: entry.provider.origin, reason: failure.message }, `chain provider ${consequence}`);
 }
 
-/** Back-off, doubled with each failure in a row. */
 const BACK_OFF_MS = 1000;
 const MAX_BACK_OFF_MS = 30_000;
 const WRONG_CHAIN_RETRY_MS = 300_000;

@@ -39,7 +39,6 @@ export interface ChainCopy {
   close(): void;
 }
 
-/** The file was replaced while it was opened. */
 class Replaced extends Error {}
 
 interface Opened {

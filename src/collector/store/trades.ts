@@ -88,7 +88,6 @@ export function createPoolReads(db: Sqlite): PoolReads {
   };
 }
 
-/** `usdcE9` / `baseE9` is a rate. */
 export interface Amounts {
   readonly baseE9: bigint;
   readonly usdcE9: bigint;
