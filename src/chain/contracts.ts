@@ -1,6 +1,5 @@
 import type { Hex } from 'viem';
 import { keccak256 } from '../lib/secp256k1.ts';
-import { resultOrRefusal } from './rpc/checked.ts';
 import type { ChainClient } from './rpc/client.ts';
 import { data, type RpcCall, type RpcOptions, type RpcOutcome, toQuantity } from './rpc/wire.ts';
 
@@ -208,7 +207,7 @@ export function accountCodeCalls(address: string, block: number): RpcCall[] {
   ];
 }
 
-/** Takes the outcomes of `accountCodeCalls`. The first standard that applies counts. A beacon costs one more request. */
+/** From `accountCodeCalls`. The first standard that applies counts. A beacon costs one more request. */
 export async function readAccountCode(
   chain: ChainClient,
   outcomes: readonly RpcOutcome[],
@@ -234,7 +233,7 @@ export async function readAccountCode(
 }
 
 function codeOf(outcome: RpcOutcome | undefined): Hex | null {
-  const answer = data.safeParse(resultOrRefusal(outcome)).data;
+  const answer = outcome !== undefined && 'result' in outcome ? data.safeParse(outcome.result).data : undefined;
   return answer === undefined ? null : (answer.toLowerCase() as Hex);
 }
 
@@ -248,7 +247,7 @@ function addressBy(form: RegExp, code: string): Hex | null {
 }
 
 function bytesOf(outcome: RpcOutcome | undefined): string {
-  const result = resultOrRefusal(outcome);
+  const result = outcome !== undefined && 'result' in outcome ? outcome.result : null;
   return typeof result === 'string' && /^0x(?:[0-9a-fA-F]{2})*$/.test(result) ? result : '0x';
 }
 

@@ -14,7 +14,7 @@ import {
   toQuantity,
 } from './rpc/wire.ts';
 
-// Base fees: the next block's; the rules by which a chain moves its fee, with an outlook over an hour; and those of past
+// Base fees: the next block's; the rules by which a chain moves its fee, with an outlook over an hour; those of past
 // blocks from fee history.
 
 /** `exact` when the chain itself announced it. */

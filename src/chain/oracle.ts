@@ -35,7 +35,7 @@ const MAX_AT = 2n ** 40n;
 const cacheOf = createChainCache<Round>(172_800, 500);
 
 /**
- * A Chainlink-style oracle and the token that it prices, at one block. At most `maxRounds` rounds (up to 100), which end
+ * A Chainlink-style oracle and the token that it prices, at one block. The rounds, at most `maxRounds` (up to 100), end
  * before the first that the oracle does not give. Throws UpstreamFailed without a newest price.
  */
 export async function readOracle(

@@ -78,7 +78,7 @@ export function createWitnesses(clock: Clock, pool: ProviderPool, queue: RankQue
   return ask;
 }
 
-/** Rules 1 and 2. One without allowance comes later; in a dispute, or for a late settlement, it is asked all the same. */
+/** Rules 1 and 2. One without allowance comes later; a dispute or a late settlement asks it all the same. */
 async function askUntilDecided(
   clock: Clock,
   pool: ProviderPool,
