@@ -51,9 +51,9 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
-    // Four workers for two cores: suites wait for blocks, processes and time-outs. A run then takes up to 2.9 GB: the programs 2.5, files in /dev/shm 0.3,
-    // and the kernel 0.1. Five workers took up to 3.15 GB, and a tenth less time.
-    maxWorkers: 4,
+    // Five workers for two cores: suites wait for blocks, processes and time-outs. A run then takes up to 3.2 GB. Four took 0.25 GB less, and a tenth more
+    // time.
+    maxWorkers: 5,
     // V8 marks garbage on its helper threads while a test goes on. With `--single-threaded-gc` a run took up to 0.7 GB more, and about the same time.
     execArgv: [SEMI_SPACE, HEAP_GROWTH],
     // Node strips the types itself, as it does for the scripts. Vite would transform each file first. Without it there is no `vi.mock`, which no test needs.
