@@ -37,7 +37,7 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { store, clock, config, windows, publicOrigin, ownPayTo, log } = options;
   const { dailyCap, maxTimeoutSeconds } = config;
   const counts = createCounts(clock, store, dailyCap, ownPayTo);
-  const limits = createLimits({ store, clock, counts, limits: config, windows });
+  const limits = createLimits(clock, store, counts, config, windows);
   const { admit, settle } = createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log });
   return {
     admit,

@@ -34,16 +34,14 @@ export interface Limits {
   capReached(cap: ReachedCap): Barrier;
 }
 
-interface LimitsOptions {
-  readonly store: Pick<LightningStore, 'clientCount'>;
-  readonly clock: Clock;
-  readonly counts: Counts;
-  readonly limits: Config['facilitator'];
-  /** Where calls a minute are counted; by default in memory. */
-  readonly windows?: OpenWindows | undefined;
-}
-
-export function createLimits({ store, clock, counts, limits, windows: open }: LimitsOptions): Limits {
+/** `open` counts the calls of a minute; by default in memory. */
+export function createLimits(
+  clock: Clock,
+  store: Pick<LightningStore, 'clientCount'>,
+  counts: Counts,
+  limits: Config['facilitator'],
+  open?: OpenWindows,
+): Limits {
   const { perMinute, dailyCap } = limits;
   const clientCap = partOf(dailyCap, CLIENT_SHARE);
   const payeeCap = partOf(dailyCap, PAYEE_SHARE);

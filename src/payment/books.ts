@@ -218,22 +218,22 @@ function createNotes({ store, network, clock, log, onSurplus }: BooksOptions) {
 const MOST_READ = 10_000;
 const USDC_UNIT = 1_000_000;
 
-interface MismatchWatchOptions {
-  readonly store: Pick<BookStore, 'entries'>;
-  readonly network: string;
-  /** In USDC base units. */
-  readonly stopsBeyond: bigint;
-  readonly log: Pick<Log, 'info' | 'error'>;
-}
-
 /** What the chain lacks of a rail, in USDC base units, without what the operator has accepted. */
 interface Missing {
   readonly amount: bigint;
   readonly entries: number;
 }
 
-/** Every process that sells reads the entries in its rounds, so it does not matter which one compares the books. */
-export function createMismatchWatch({ store, network, stopsBeyond, log }: MismatchWatchOptions) {
+/**
+ * Every process that sells reads the entries in its rounds, so it does not matter which one compares the books.
+ * `stopsBeyond` is in USDC base units.
+ */
+export function createMismatchWatch(
+  log: Pick<Log, 'info' | 'error'>,
+  store: Pick<BookStore, 'entries'>,
+  network: string,
+  stopsBeyond: bigint,
+) {
   let missing: ReadonlyMap<RailName, Missing> = new Map();
   const stops = (rail: RailName): Missing | null => {
     const own = missing.get(rail);
@@ -272,12 +272,13 @@ async function readMissing(store: Pick<BookStore, 'entries'>, network: string): 
   return sums;
 }
 
-interface BookMetricsOptions extends Pick<MismatchWatchOptions, 'store' | 'network'> {
-  readonly rails: readonly RailName[];
-}
-
 /** For the process that may settle. What the chain lacks is read at each scrape. */
-export function createBookMetrics(registry: Registry, { store, network, rails }: BookMetricsOptions) {
+export function createBookMetrics(
+  registry: Registry,
+  store: Pick<BookStore, 'entries'>,
+  network: string,
+  rails: readonly RailName[],
+) {
   const registers = [registry];
   new Gauge({
     name: 'ledger_mismatch_usdc',

@@ -65,7 +65,7 @@ export function createPackageSources({ upstreams, config: { packages: config } }
   // Its answer about a whole package lists every version.
   const depsDevLookup = upstreams.open({ ...lookup('deps.dev', HOUR_MS), ...within(3000), maxBytes: 4 * MIB });
   return {
-    npm: createNpm({ registry, registryUrl: npmUrl, publishedAt: createDepsDev(depsDev, config.depsDevUrl) }),
+    npm: createNpm(registry, npmUrl, createDepsDev(depsDev, config.depsDevUrl)),
     npmDownloads: createNpmDownloads(downloads, config.npmDownloadsUrl),
     pypi: createPypi(pypi, config.pypiUrl),
     pypiProvenance: createPypiProvenance(pypi, config.pypiUrl),

@@ -16,7 +16,8 @@ import { createTradeReads } from '../collector/store/trades.ts';
 import { createTokenAccountScanner, createTokenEventScanner } from '../collector/tokens.ts';
 import { createTradeScanner } from '../collector/trades.ts';
 import type { Config } from '../config.ts';
-import { type Clock, systemClock } from '../lib/clock.ts';
+import { systemClock } from '../lib/clock.ts';
+import type { Common, Log } from '../lib/common.ts';
 import type { Sqlite } from '../lib/sqlite-file.ts';
 
 /** Says what the number of the chain's providers means. It sends nothing yet. */
@@ -37,21 +38,13 @@ export function openChain(config: Config, registry: Registry, log: Logger): Open
   return chain;
 }
 
-interface CollectingParts {
-  config: Config;
-  chain: OpenChainClient;
-  clock: Clock;
-  log: Logger;
-}
-
 /** Collector and probe, where this process runs them, are not started yet. */
-export function openCollecting(parts: CollectingParts) {
-  const { config, log } = parts;
-  const data = openChainData(config, log);
+export function openCollecting(common: Common, config: Config, chain: OpenChainClient) {
+  const data = openChainData(config, common.log);
   // A copy is never written to.
   const { db } = data;
-  const own = db && openCollector(parts, db);
-  const probe = db && config.collector.enabled ? openProbe(parts, db) : null;
+  const own = db && openCollector(common, config, chain, db);
+  const probe = db && config.collector.enabled ? openProbe(common, config, chain, db) : null;
 
   return {
     collector: data.collector ?? own ?? NO_COLLECTOR,
@@ -72,7 +65,7 @@ export function openCollecting(parts: CollectingParts) {
 
 export type Collecting = ReturnType<typeof openCollecting>;
 
-function openChainData({ collector, dataDir, network: { chainId } }: Config, log: Logger) {
+function openChainData({ collector, dataDir, network: { chainId } }: Config, log: Log) {
   const { copyFile, backfillHours } = collector;
   if (copyFile !== null) return { db: null, ...openChainCopy(log, { file: copyFile, chainId, backfillHours }) };
   const file = join(dataDir, 'chain.db');
@@ -81,7 +74,7 @@ function openChainData({ collector, dataDir, network: { chainId } }: Config, log
 }
 
 /** Null when it is off. */
-function openCollector({ config, chain, clock, log }: CollectingParts, db: Sqlite): Collector | null {
+function openCollector({ clock, log }: Common, config: Config, chain: OpenChainClient, db: Sqlite): Collector | null {
   const { enabled, wsUrls, requestsPerSecond, pollIntervalMs, backfillHours, retentionDays } = config.collector;
   if (!enabled) return null;
   const watch = { ...config.watch, usdc: config.network.usdc };
@@ -95,7 +88,7 @@ function openCollector({ config, chain, clock, log }: CollectingParts, db: Sqlit
   return createCollector({ clock, log }, chain, db, { limits, scanners, describeCode, wsUrls });
 }
 
-function openProbe({ config, chain: { allowances }, log }: CollectingParts, db: Sqlite) {
+function openProbe({ log }: Common, config: Config, { allowances }: OpenChainClient, db: Sqlite) {
   const { rpcUrls, chainId } = config.network;
   const { rpcTimeoutMs: timeoutMs, collected } = config;
   const { probeIntervalMs: intervalMs } = collected;

@@ -57,7 +57,7 @@ export function openLightning<S>({ config, ledger, outgoing, challenges, running
     tools: checkouts.tools,
     /** What `GET /v1/lightning` answers. `catalogue`: what documents name. */
     describe: (catalogue: readonly Endpoint<never>[]) =>
-      createLightningDescriptor({ catalogue, network, payTo, rates, clock }),
+      createLightningDescriptor(clock, catalogue, network, payTo, rates),
   };
 }
 

@@ -145,9 +145,7 @@ function openSales({ config, clock, log }: PaymentsOptions, ledger: Ledger, sett
 
 function watchMismatch({ books, config, log }: PaymentsOptions): MismatchWatch | null {
   const { network, ledger } = config;
-  return books
-    ? createMismatchWatch({ store: books, network: network.caip2, stopsBeyond: ledger.mismatchStopsBeyond, log })
-    : null;
+  return books ? createMismatchWatch(log, books, network.caip2, ledger.mismatchStopsBeyond) : null;
 }
 
 /** Read at each call: another process may settle by then. Money that the chain lacks stops a rail in every process. */

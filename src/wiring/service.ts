@@ -115,7 +115,7 @@ async function openGround(config: Config, log: Logger, clock: Clock) {
   const lock = holdDataFolder(config, log);
   const metrics = createMetrics();
   const chain = openChain(config, metrics, log);
-  const collecting = openCollecting({ config, chain, clock, log });
+  const collecting = openCollecting({ clock, log }, config, chain);
   const ledger = await openLedger(config, clock, log, metrics);
   const outgoing = createOutgoing({ clock, log }, config.web, config.publicOrigin);
   const sources = openSources({ config, chain, clock, collecting, selfTests: ledger.stores.selfTests, outgoing });
@@ -171,7 +171,7 @@ function holdDataFolder(config: Config, log: Logger): ReturnType<typeof holdLedg
 }
 
 function settlingMetrics({ network }: Config, metrics: Registry, store: BookStore, rails: readonly string[]) {
-  const { onSurplus } = createBookMetrics(metrics, { store, network: network.caip2, rails });
+  const { onSurplus } = createBookMetrics(metrics, store, network.caip2, rails);
   return { metrics: createRelayerMetrics(metrics), onSurplus };
 }
 

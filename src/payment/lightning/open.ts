@@ -109,20 +109,18 @@ function statusOf(issuer: Issuer | null, rates: WatchedRates): { ok: boolean; de
 
 export type Lightning = ReturnType<typeof createLightning>;
 
-interface DescriptorOptions {
-  readonly catalogue: readonly Endpoint<never>[];
-  readonly network: LightningNetwork;
-  readonly payTo: () => string | null;
-  readonly rates: RateSource;
-  readonly clock: Clock;
-}
-
 const PRICING =
   "each route's USD price converted to sats at the median BTC/USD of three exchanges, " +
   `rounded up to a whole sat, minimum 1; an invoice lasts ${INVOICE_SECONDS} seconds`;
 
 /** How and at which rate the routes are sold. `btcUsd`, `rate` and `payTo` are null while unknown. */
-export function createLightningDescriptor({ catalogue, network, payTo, rates, clock }: DescriptorOptions) {
+export function createLightningDescriptor(
+  clock: Clock,
+  catalogue: readonly Endpoint<never>[],
+  network: LightningNetwork,
+  payTo: () => string | null,
+  rates: RateSource,
+) {
   const routes = entriesOn(catalogue, 'lightning').map((endpoint) => ({
     route: `GET ${pathOn(endpoint, 'lightning')}`,
     priceUsd: endpoint.price?.usd ?? null,
@@ -170,13 +168,13 @@ export function createReceiver({ receiver, timeoutMs }: Config['lightning'], ups
     });
   switch (receiver.kind) {
     case 'lnd':
-      return createLnd({ ...receiver, upstream: open(certificate(receiver.tlsCertFile)) });
+      return createLnd(open(certificate(receiver.tlsCertFile)), receiver.url, receiver.macaroon);
     case 'cln':
-      return createCln({ ...receiver, upstream: open(certificate(receiver.tlsCertFile)) });
+      return createCln(open(certificate(receiver.tlsCertFile)), receiver.url, receiver.rune);
     case 'phoenixd':
-      return createPhoenixd({ ...receiver, upstream: open(null) });
+      return createPhoenixd(open(null), receiver.url, receiver.password);
     case 'nwc':
-      return createNwc({ ...receiver, timeoutMs });
+      return createNwc(receiver.connection, timeoutMs);
   }
 }
 

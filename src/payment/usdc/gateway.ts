@@ -54,7 +54,7 @@ export function openGatewayRail(needs: GatewayNeeds, status: Pick<Settler, 'unav
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
   const gateway = openGateway(rails.gateway, clock, network, publicOrigin, outgoing.upstreams);
-  const scheme = createGatewayScheme({ gateway, status, ledger, config, clock });
+  const scheme = createGatewayScheme(clock, gateway, status, ledger, config);
   return {
     info: gatewayInfo,
     contract: scheme.contract,
@@ -109,16 +109,13 @@ const PLACES = 400;
 const WAIT_MS = 4000;
 const INSUFFICIENT = 'insufficient_balance';
 
-interface GatewaySchemeOptions {
-  gateway: OpenGateway;
-  status: Pick<Settler, 'unavailable'>;
-  ledger: Pick<Ledger, 'sumOfOpen'>;
-  config: Pick<Config, 'rails' | 'handlerTimeoutMs'>;
-  clock: Clock;
-}
-
-function createGatewayScheme(options: GatewaySchemeOptions): SignedScheme {
-  const { gateway, status, ledger, config, clock } = options;
+function createGatewayScheme(
+  clock: Clock,
+  gateway: OpenGateway,
+  status: Pick<Settler, 'unavailable'>,
+  ledger: Pick<Ledger, 'sumOfOpen'>,
+  config: Pick<Config, 'rails' | 'handlerTimeoutMs'>,
+): SignedScheme {
   const contract = hexToBytes(gateway.wallet);
   const check = createGatewayCheck(config);
   const readDeposit = createSharedReads<Uint8Array, bigint>({

@@ -42,19 +42,18 @@ interface NpmDist {
   readonly provenance: { readonly predicateType: string; readonly url: string } | null;
 }
 
-interface NpmDeps {
-  readonly registry: Upstream;
-  /** Without a trailing slash. */
-  registryUrl(): Promise<string>;
-  /** When a version was published whose packument is too large to read; null when unknown. */
-  publishedAt(name: string, version: string, signal?: AbortSignal): Promise<number | null>;
-}
-
 /** Packuments that are known to be too large. A few hundred packages are as large. */
 const MAX_REMEMBERED = 1000;
 
-/** Reads the full packument, for the time of publishing. Of a larger one the latest manifest, and deps.dev's time. */
-export function createNpm({ registry, registryUrl, publishedAt }: NpmDeps): Npm {
+/**
+ * Reads the full packument, for the time of publishing. Of a larger one the latest manifest, and
+ * `publishedAt`, deps.dev's time; null when unknown. `registryUrl` ends without a slash.
+ */
+export function createNpm(
+  registry: Upstream,
+  registryUrl: () => Promise<string>,
+  publishedAt: (name: string, version: string, signal?: AbortSignal) => Promise<number | null>,
+): Npm {
   const read = async <T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal) =>
     registry.jsonDated({ url: `${await registryUrl()}/${path}`, signal }, schema);
 

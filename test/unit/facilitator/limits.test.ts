@@ -19,7 +19,7 @@ function limitsOf(change: Partial<Config['facilitator']>) {
   const limits = { ...LIMITS, ...change };
   const { store, clock } = ledger;
   counts = createCounts(clock, store, limits.dailyCap, () => null);
-  return createLimits({ store, clock, counts, limits });
+  return createLimits(clock, store, counts, limits);
 }
 
 const PAYEE = Buffer.alloc(33, 3);
@@ -85,7 +85,7 @@ describe('the minute', () => {
       };
     };
     const { store } = ledger;
-    const limits = createLimits({ store, clock, counts, limits: { ...LIMITS, perMinute: 1 }, windows });
+    const limits = createLimits(clock, store, counts, { ...LIMITS, perMinute: 1 }, windows);
     const of = async (client: string) => (await limits.barrier(client))?.reason ?? null;
     const asked = [1, 2, 3, 4, 5].map((n) => `2001:db8:7:${n}::/64`);
     expect(await Promise.all([...asked, '192.0.2.1', '192.0.2.1'].map(of))).toEqual([
@@ -125,7 +125,7 @@ describe('the day', () => {
       asked.push(day);
       return store.clientCount(day, hash);
     };
-    const watched = createLimits({ store: { clientCount }, clock, counts, limits: { ...LIMITS, dailyCap: 20 } });
+    const watched = createLimits(clock, { clientCount }, counts, { ...LIMITS, dailyCap: 20 });
     expect(await claimFor('a', limits)).toBe('claimed');
     expect([await watched.barrier('a'), asked]).toEqual([null, []]);
     expect(await claimFor('b', limits)).toBe('claimed');

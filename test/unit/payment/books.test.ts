@@ -329,12 +329,7 @@ test('what came in beyond the ledger is counted from the second round on, and st
 
 describe('a rail', () => {
   const watch = () =>
-    createMismatchWatch({
-      store: stores.books,
-      network: NETWORK,
-      stopsBeyond: 1_000_000n,
-      log: { info: log('info'), error: log('error') },
-    });
+    createMismatchWatch({ info: log('info'), error: log('error') }, stores.books, NETWORK, 1_000_000n);
 
   test('stops beyond the limit, not at it, and no other rail with it', async () => {
     const mismatch = watch();
@@ -383,11 +378,7 @@ describe('a rail', () => {
 
 test('the figures are those of the ledger at each scrape, and none where it cannot be read', async () => {
   const registry = new Registry();
-  const { onSurplus } = createBookMetrics(registry, {
-    store: stores.books,
-    network: NETWORK,
-    rails: ['usdc-exact', 'toy'],
-  });
+  const { onSurplus } = createBookMetrics(registry, stores.books, NETWORK, ['usdc-exact', 'toy']);
   const scraped = async () => {
     const samples = (await registry.metrics()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
     return Object.fromEntries(

@@ -5,12 +5,6 @@ import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts'
 
 // A Core Lightning node over clnrest, whose calls are all POST with JSON.
 
-interface ClnOptions {
-  readonly upstream: Upstream;
-  readonly url: string;
-  readonly rune: string;
-}
-
 const NEED = 'the methods invoice, listinvoices and getinfo';
 /** Methods that can send money. A rune that allows one of them is wider than it should be. */
 const SPENDING = ['pay', 'xpay', 'keysend', 'withdraw'] as const;
@@ -24,7 +18,7 @@ const permitted = z.object({ valid: z.boolean() });
 const refusal = z.object({ code: z.number() });
 
 /** The node hashes the description itself, so it gets the canonical binding as text. */
-export function createCln({ upstream, url, rune }: ClnOptions): Receiver {
+export function createCln(upstream: Upstream, url: string, rune: string): Receiver {
   const call = (method: string, params: object, signal: AbortSignal) => ({
     url: `${url}/v1/${method}`,
     method: 'POST' as const,

@@ -6,12 +6,6 @@ import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts'
 // An LND node over its REST interface (`/v1/invoices`, `/v1/invoice/{r_hash}`, `/v1/getinfo`), and what its macaroon
 // allows, read from the macaroon's own bytes.
 
-interface LndOptions {
-  readonly upstream: Upstream;
-  readonly url: string;
-  readonly macaroon: string;
-}
-
 const NEED = 'info:read, invoices:read and invoices:write';
 /** Permissions that can send money from the node. A `uri` permission allows one call by its name. */
 const SPENDING = new Set(['offchain:write', 'onchain:write', 'signer:generate', 'macaroon:generate', 'macaroon:write']);
@@ -24,7 +18,7 @@ const looked = z.object({ state: z.string() });
 const checked = z.object({ valid: z.boolean() });
 
 /** Amounts are decimal strings: in protobuf's JSON, 64-bit numbers are strings. */
-export function createLnd({ upstream, url, macaroon }: LndOptions): Receiver {
+export function createLnd(upstream: Upstream, url: string, macaroon: string): Receiver {
   const headers = { 'Grpc-Metadata-macaroon': macaroon };
   const get = (path: string, signal: AbortSignal) => ({ url: `${url}${path}`, headers, signal });
   const post = (path: string, body: object, signal: AbortSignal) => ({

@@ -9,11 +9,6 @@ import { invoiceText, nodeKeyText, type Receiver, TooMuchPower } from './receive
 // A wallet over Nostr Wallet Connect (NIP-47). Its connection string is a bearer secret in our configuration, so one
 // that may pay is refused (TooMuchPower). The library handles keys, encryption and relays; the exchange is our code.
 
-interface NwcOptions {
-  readonly connection: string;
-  readonly timeoutMs: number;
-}
-
 /** Methods that pay, and the one that makes connections, which could then pay. */
 const SPENDING = /(^|_)pay(_|$)|^create_connection$/;
 
@@ -22,7 +17,7 @@ const power = z.object({ methods: z.array(z.string().regex(/^\w{1,64}$/)).max(10
 const created = z.object({ invoice: invoiceText });
 const looked = z.object({ type: z.string().nullish(), state: z.string().nullish(), settled_at: z.number().nullish() });
 
-export function createNwc({ connection, timeoutMs }: NwcOptions): Receiver {
+export function createNwc(connection: string, timeoutMs: number): Receiver {
   let session: Promise<NwcSession> | null = null;
 
   async function ask(method: string, params: object, signal: AbortSignal): Promise<NwcAnswer> {

@@ -5,12 +5,6 @@ import { askNode, invoiceText, nodeKeyText, type Receiver } from './receiver.ts'
 
 // A phoenixd node over its HTTP interface: form requests, JSON answers, basic authentication with an empty user name.
 
-interface PhoenixdOptions {
-  readonly upstream: Upstream;
-  readonly url: string;
-  readonly password: string;
-}
-
 const NEED = "the node's http-password-limited-access";
 
 const created = z.object({ serialized: invoiceText });
@@ -18,7 +12,7 @@ const info = z.object({ nodeId: nodeKeyText });
 const payment = z.object({ isPaid: z.boolean() });
 
 /** The node takes whole sats only, and our prices are whole sats. */
-export function createPhoenixd({ upstream, url, password }: PhoenixdOptions): Receiver {
+export function createPhoenixd(upstream: Upstream, url: string, password: string): Receiver {
   const headers = { authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` };
   const get = (path: string, signal: AbortSignal) => ({ url: `${url}${path}`, headers, signal });
 

@@ -14,12 +14,9 @@ function describe(rates: Partial<RateSource>, payTo: string | null = '02ab') {
   const usdcOnly = { ...moodyEndpoint('/test/two').endpoint, onlyOn: 'paid' as const };
   const free = { ...moodyEndpoint('/test/free').endpoint, access: 'free' as const };
   const none: RateSource = { current: async () => rate };
-  return createLightningDescriptor({
-    catalogue: [endpoint, usdcOnly, free],
-    network: MAINNET,
-    payTo: () => payTo,
-    rates: { ...none, ...rates },
-    clock: createManualClock(NOW),
+  return createLightningDescriptor(createManualClock(NOW), [endpoint, usdcOnly, free], MAINNET, () => payTo, {
+    ...none,
+    ...rates,
   })();
 }
 
