@@ -196,7 +196,6 @@ function valuesOf({ takers }: Bound, values: Call['values'], row: readonly unkno
 
 /** A value as SQLite binds it. An integer beyond 64 bits goes into a column of decimal text. */
 export function boundValue(value: unknown): unknown {
-  if (value === undefined) return null;
   if (typeof value === 'boolean') return value ? 1 : 0;
   return typeof value === 'bigint' && BigInt.asIntN(64, value) !== value ? String(value) : value;
 }
