@@ -1,52 +1,33 @@
 import type { Clock } from '../clock.ts';
 import { createFairStock, type FairStock, takeFairly } from './shares.ts';
 
-// Lets concurrent callers share requests. More callers and slower answers mean more questions per request.
-// 1. A question waits `batchWindowMs`; while requests run, `pauseMs` beyond the last answer, at most `longestWaitMs`.
+// Concurrent callers share requests: the more callers, and the slower answers, the more questions a request has.
+// 1. A question waits BATCH_WINDOW_MS; while requests run, PAUSE_MS beyond the last answer, at most LONGEST_WAIT_MS.
 // 2. A request goes on when a caller leaves; its failure reaches all. One that failed only because no more may be sent
-//    now is made again: its questions have not had their turn.
-// 3. Without a place, or after `waitMs`, a question is refused. A part of the places is for preferred ones: a flood of
-//    others cannot take the places of payments that are likely to be valid.
-
-interface SharedReadsOptions<Q, A> {
-  /** Answers in order, with an Error for a question without an answer. Rejects when no question has one. */
-  ask(questions: readonly Q[]): Promise<readonly (A | Error)[]>;
-  /** Milliseconds that a question waits for others while no request is running. */
-  batchWindowMs: number;
-  /** Milliseconds that questions from during a request wait for more, once that is answered. */
-  pauseMs: number;
-  /** Milliseconds that a question waits for a running request, at the most. */
-  longestWaitMs: number;
-  most: number;
-  clock: Clock;
-  /** Resolves when a request may be sent; by default at once. Questions that arrive meanwhile join it. */
-  ready?(): Promise<void>;
-  queue?: Queue;
-}
+//    now is made again.
+// 3. Without a place, or after `waitMs`, a question is refused. Some places are for preferred ones: a flood of others
+//    cannot take those of payments that are likely to be valid.
 
 interface Queue {
   /** Places now. A client gets another only while it holds no more than are free. */
   places(): number;
   readonly waitMs: number;
   refusal(): Error;
-  /** Whether a request failed only because no more may be sent now. Its questions wait on. By default: never. */
+  /** Whether a request failed only because no more may be sent now. By default: never. */
   isRefusal?(error: unknown): boolean;
-  /** Preferred from this precedence on: a quarter of the places is theirs, and they may wait while none can be sent. */
+  /** From this precedence on: a quarter of the places is theirs, and they may wait while none can be sent. */
   readonly preferredFrom?: number;
 }
 
 /** One in this many places is for preferred questions. */
 const PREFERRED_DIVISOR = 4;
 
-/** Milliseconds, for all shared reads of payers. */
-export const PAYER_READ_TIMES = {
-  /** Too short for a buyer to notice, long enough for a burst to share a request. */
-  batchWindowMs: 4,
-  /** Under load, at most a hundred requests a second, even with fast answers. */
-  pauseMs: 10,
-  /** A fifth of a block. A provider that hangs delays the next buyers by no more. */
-  longestWaitMs: 100,
-} as const;
+/** Too short for a buyer to notice, long enough for a burst to share a request. */
+const BATCH_WINDOW_MS = 4;
+/** Under load, at most a hundred requests a second, even with fast answers. */
+const PAUSE_MS = 10;
+/** A fifth of a block. A provider that hangs delays the next buyers by no more. */
+const LONGEST_WAIT_MS = 100;
 
 /** `signal` ends this caller's wait. A higher `precedence` (default 0) comes first, then clients take turns. */
 export type SharedRead<Q, A> = (question: Q, signal: AbortSignal, client?: string, precedence?: number) => Promise<A>;
@@ -61,14 +42,23 @@ interface Waiting<Q, A> {
   reject(error: unknown): void;
 }
 
-export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): SharedRead<Q, A> {
-  const { ask, batchWindowMs, pauseMs, longestWaitMs, most, clock, ready, queue } = options;
+/**
+ * `ask` answers up to `most` questions in order, with an Error for one without an answer, and rejects when none has one.
+ * `ready` resolves when a request may be sent; by default at once. Questions that arrive meanwhile join it.
+ */
+export function createSharedReads<Q, A>(
+  clock: Clock,
+  ask: (questions: readonly Q[]) => Promise<readonly (A | Error)[]>,
+  most: number,
+  queue?: Queue,
+  ready?: () => Promise<void>,
+): SharedRead<Q, A> {
   const places = queue && createFairStock(queue.places);
   let waiting: Waiting<Q, A>[] = [];
   let underWay = 0;
   let isHeld = false;
   let isWatched = false;
-  // A question has waited too long for a request that may not be sent yet.
+  // A question waited too long for a request that may not be sent yet.
   let isStuck = false;
   // Only the latest alarm sends a request.
   let alarms = 0;
@@ -104,7 +94,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     waiting = waiting.filter((one) => !taken.has(one));
     void answer(batch);
     if (waiting.length >= most) send();
-    else if (waiting.length > 0) void setAlarm(longestWaitMs);
+    else if (waiting.length > 0) void setAlarm(LONGEST_WAIT_MS);
   }
 
   function fail(error: unknown): void {
@@ -124,14 +114,14 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
       else for (const one of batch) one.reject(error);
     }
     underWay--;
-    if (underWay === 0 && waiting.length > 0) void setAlarm(pauseMs);
+    if (underWay === 0 && waiting.length > 0) void setAlarm(PAUSE_MS);
   }
 
   function waitAgain(batch: readonly Waiting<Q, A>[]): void {
     const staying = batch.filter(({ hasLeft }) => !hasLeft);
     waiting = [...staying, ...waiting].sort((one, other) => one.sinceMs - other.sinceMs);
     keepWatch();
-    if (waiting.length > 0) void setAlarm(longestWaitMs);
+    if (waiting.length > 0) void setAlarm(LONGEST_WAIT_MS);
   }
 
   function keepWatch(): void {
@@ -167,7 +157,7 @@ export function createSharedReads<Q, A>(options: SharedReadsOptions<Q, A>): Shar
     waiting.push(one);
     keepWatch();
     if (waiting.length === most) send();
-    else if (waiting.length === 1) void setAlarm(underWay === 0 ? batchWindowMs : longestWaitMs);
+    else if (waiting.length === 1) void setAlarm(underWay === 0 ? BATCH_WINDOW_MS : LONGEST_WAIT_MS);
     return promise.finally(() => {
       places?.give(client);
       signal.removeEventListener('abort', leave);

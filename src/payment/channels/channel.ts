@@ -19,7 +19,7 @@ import type { Config } from '../../config.ts';
 import { Unavailable, UpstreamFailed } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
-import { createSharedReads, PAYER_READ_TIMES } from '../../lib/limits/queue.ts';
+import { createSharedReads } from '../../lib/limits/queue.ts';
 import type { ChannelConfig, ChannelState } from '../../store/ports/channel-state.ts';
 import type { Channel, ChannelStore } from '../../store/ports/channels.ts';
 import type { ChannelAfter, Payment } from '../../store/ports/payments.ts';
@@ -335,20 +335,13 @@ export function createSharedChannelReads(
   clock: Clock,
 ): ReadChannel {
   const reader = createChannelReader(chain);
-  const read = createSharedReads<Uint8Array, ChannelState>({
-    ask: async (ids) => (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable()),
-    ...PAYER_READ_TIMES,
-    most: MOST_CHANNELS,
-    clock,
-    ready: () => chain.ready('offer'),
-    queue: {
-      places: () => PLACES,
-      waitMs: WAIT_MS,
-      refusal: busy,
-      isRefusal: isChainBusy,
-      preferredFrom: WITHOUT_FAILURE,
-    },
-  });
+  const ask = async (ids: readonly Uint8Array[]) =>
+    (await reader.read(ids, { rank: 'offer' })).map((state) => state ?? unreadable());
+  const places = () => PLACES;
+  const queue = { places, waitMs: WAIT_MS, refusal: busy, isRefusal: isChainBusy, preferredFrom: WITHOUT_FAILURE };
+  const read = createSharedReads<Uint8Array, ChannelState>(clock, ask, MOST_CHANNELS, queue, () =>
+    chain.ready('offer'),
+  );
   return (id, { client, signal, hasFailed }) => read(id, signal, client, hasFailed ? 0 : WITHOUT_FAILURE);
 }
 

@@ -5,7 +5,7 @@ import { Unavailable } from '../../errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/common.ts';
 import { bytesToHex, hexToBytes } from '../../lib/hex.ts';
-import { createSharedReads, PAYER_READ_TIMES } from '../../lib/limits/queue.ts';
+import { createSharedReads } from '../../lib/limits/queue.ts';
 import { recoverAddress } from '../../lib/secp256k1.ts';
 import type { GatewayTransferStore } from '../../store/ports/stores.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
@@ -118,13 +118,9 @@ function createGatewayScheme(
 ): SignedScheme {
   const contract = hexToBytes(gateway.wallet);
   const check = createGatewayCheck(config);
-  const readDeposit = createSharedReads<Uint8Array, bigint>({
-    ask: (depositors) => gateway.client.balances(depositors.map(bytesToHex)),
-    ...PAYER_READ_TIMES,
-    most: MOST_DEPOSITORS,
-    clock,
-    queue: { places: () => PLACES, waitMs: WAIT_MS, refusal: busy },
-  });
+  const ask = (depositors: readonly Uint8Array[]) => gateway.client.balances(depositors.map(bytesToHex));
+  const queue = { places: () => PLACES, waitMs: WAIT_MS, refusal: busy };
+  const readDeposit = createSharedReads<Uint8Array, bigint>(clock, ask, MOST_DEPOSITORS, queue);
 
   /** Throws PaymentRefused when used: before its first presentation here, it paid another ledger or something else. */
   async function checkUnused(authorization: Authorization): Promise<void> {

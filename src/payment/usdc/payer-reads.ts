@@ -7,7 +7,7 @@ import { UpstreamFailed } from '../../errors.ts';
 import { type Clock, DAY_MS, systemClock } from '../../lib/clock.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
-import { createSharedReads, PAYER_READ_TIMES, type SharedRead } from '../../lib/limits/queue.ts';
+import { createSharedReads, type SharedRead } from '../../lib/limits/queue.ts';
 import type { PayerReading } from '../rail.ts';
 import { authorizationStateCalldata, balanceOfCalldata } from './token.ts';
 
@@ -53,8 +53,7 @@ export function createPayerReader(
   usdc: `0x${string}`,
   clock: Clock = systemClock,
 ): SharedRead<Payer, PayerReading> {
-  const { ask, ...times } = createAsk(chain, usdc, clock);
-  return createSharedReads({ ask, ...times });
+  return createSharedReads(clock, createAsk(chain, usdc, clock), MOST_PAYERS);
 }
 
 /** Reads unverified payers; clients take turns. Throws Unavailable (`chain_busy`) at once where there is no place. */
@@ -63,26 +62,24 @@ export function createAdmissionReader(
   usdc: `0x${string}`,
   clock: Clock = systemClock,
 ): SharedRead<Payer, PayerReading> {
-  const { ask, ...times } = createAsk(ranked(chain, 'offer'), usdc, clock);
+  const ask = createAsk(ranked(chain, 'offer'), usdc, clock);
   const places = () =>
     Math.min(PLACES, Math.ceil(chain.requestsPerSecond() * QUEUE_RATE_SHARE * MOST_PAYERS * (WAIT_MS / 1000)));
   const queue = { places, waitMs: WAIT_MS, refusal: chainBusy, isRefusal: isChainBusy, preferredFrom: WITHOUT_FAILURE };
-  return createSharedReads({ ask, ...times, ready: () => chain.ready('offer'), queue });
+  return createSharedReads(clock, ask, MOST_PAYERS, queue, () => chain.ready('offer'));
 }
 
 function createAsk(chain: ChainClient, usdc: `0x${string}`, clock: Clock) {
   let refusedUntilMs = 0;
 
-  async function ask(payers: readonly Payer[]): Promise<readonly (PayerReading | Error)[]> {
+  return async (payers: readonly Payer[]): Promise<readonly (PayerReading | Error)[]> => {
     if (clock.nowMs() >= refusedUntilMs) {
       const readings = await inOneCall(chain, usdc, payers);
       if (readings) return readings;
       refusedUntilMs = clock.nowMs() + REFUSED_MS;
     }
     return inOneBatch(chain, usdc, payers);
-  }
-
-  return { ask, ...PAYER_READ_TIMES, most: MOST_PAYERS, clock };
+  };
 }
 
 /** Null when the node refuses such a call, or answers something else, as one does that ignores the missing `to`. */

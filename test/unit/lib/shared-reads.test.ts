@@ -6,8 +6,10 @@ import { seed, seededRandom } from '../../support/random.ts';
 
 const STAYS = new AbortController().signal;
 
+type Queue = Parameters<typeof createSharedReads>[3];
+
 /** Reads whose requests the test ends; `asked` holds the questions of each. */
-function startReads(most = 5, more: Partial<Parameters<typeof createSharedReads<number, string>>[0]> = {}) {
+function startReads(most = 5, { queue, ready }: { queue?: Queue; ready?: () => Promise<void> } = {}) {
   const clock = createManualClock(0);
   const asked: (readonly number[])[] = [];
   const open: { answer(answers?: (string | Error)[]): void; fail(error: Error): void }[] = [];
@@ -17,8 +19,7 @@ function startReads(most = 5, more: Partial<Parameters<typeof createSharedReads<
       open.push({ answer: (answers = questions.map((q) => `answer ${q}`)) => resolve(answers), fail });
     });
   };
-  const times = { batchWindowMs: 4, pauseMs: 10, longestWaitMs: 100 };
-  const read = createSharedReads<number, string>({ ask, ...times, most, clock, ...more });
+  const read = createSharedReads<number, string>(clock, ask, most, queue, ready);
   return { clock, asked, open, read };
 }
 
