@@ -1,13 +1,12 @@
-/** Whole numbers from `from` to `to`, both included. */
+/** Whole numbers, `to` included. */
 export interface Span {
   readonly from: number;
   readonly to: number;
 }
 
-/** A set of whole numbers as spans: sorted, disjoint, and no two of them adjacent. */
+/** A set of whole numbers: spans sorted, disjoint, no two adjacent. */
 export type Coverage = readonly Span[];
 
-/** The set with `span` in it. */
 export function cover(coverage: Coverage, span: Span): Coverage {
   let { from, to } = span;
   const rest: Span[] = [];
@@ -21,7 +20,6 @@ export function cover(coverage: Coverage, span: Span): Coverage {
   return [...rest, { from, to }].sort((a, b) => a.from - b.from);
 }
 
-/** The set without `span`. */
 export function uncover(coverage: Coverage, span: Span): Coverage {
   return coverage.flatMap((known) =>
     [
@@ -31,21 +29,20 @@ export function uncover(coverage: Coverage, span: Span): Coverage {
   );
 }
 
-/** The parts of `window` that are not in the set, lowest first. */
+/** The parts of `window` that the set lacks, lowest first. */
 export function missingFrom(coverage: Coverage, window: Span): Coverage {
   let missing: Coverage = window.from <= window.to ? [window] : [];
   for (const known of coverage) missing = uncover(missing, known);
   return missing;
 }
 
-/** From 0 to 1, rounded down to a ten-thousandth, so that 1 means complete; `ofNothing` for an empty window. */
+/** From 0 to 1, rounded down, so that 1 means complete; `ofNothing` for an empty window. */
 export function shareOf(coverage: Coverage, window: Span, ofNothing: 0 | 1): number {
   const size = window.to - window.from + 1;
   const share = size <= 0 ? ofNothing : 1 - sizeOf(missingFrom(coverage, window)) / size;
   return Math.floor(share * 10_000) / 10_000;
 }
 
-/** How many numbers the set holds. */
 export function sizeOf(coverage: Coverage): number {
   return coverage.reduce((sum, { from, to }) => sum + to - from + 1, 0);
 }

@@ -1,4 +1,4 @@
-/** Levenshtein's distance of two texts, or `most + 1` as soon as it is known to be more than `most`. */
+/** Levenshtein's distance, or `most + 1` as soon as it is known to be more than `most`. */
 export function editDistance(a: string, b: string, most: number): number {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   let previous = Array.from({ length: b.length + 1 }, (_, at) => at);
@@ -14,7 +14,7 @@ export function editDistance(a: string, b: string, most: number): number {
   return previous[b.length] ?? 0;
 }
 
-/** The text that is the fewest edits away, at most `most`; the first of several. Null without one. */
+/** The fewest edits away, at most `most`; the first of several. */
 export function nearest(
   text: string,
   known: Iterable<string>,

@@ -1,9 +1,9 @@
-/** Bytes of a `0x` hex string; the caller has checked its form. */
+/** The caller has checked the form. */
 export function hexToBytes(hex: string): Buffer {
   return Buffer.from(hex.slice(2), 'hex');
 }
 
-/** Lower-case `0x` hex of bytes. */
+/** In lower case. */
 export function bytesToHex(bytes: Uint8Array): `0x${string}` {
   return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')}`;
 }
@@ -15,12 +15,12 @@ export function rlpBytes(bytes: Uint8Array): Buffer {
   return bytes.length === 1 && first < 0x80 ? Buffer.from(bytes) : Buffer.concat([prefix(0x80, bytes.length), bytes]);
 }
 
-/** A number that is not negative, in as few bytes as it needs: none for 0. */
+/** Not negative, in as few bytes as it needs: none for 0. */
 export function rlpInteger(value: bigint | number): Buffer {
   return rlpBytes(bytesOf(BigInt(value)));
 }
 
-/** A list of items that are encoded already. */
+/** Of items that are encoded already. */
 export function rlpList(items: readonly Uint8Array[]): Buffer {
   const length = items.reduce((sum, item) => sum + item.length, 0);
   return Buffer.concat([prefix(0xc0, length), ...items]);

@@ -1,18 +1,18 @@
-/** Deeper values are refused. No real request nests like that, and recursion must end before the stack overflows. */
+/** No real request nests deeper, and recursion must end before the stack overflows. */
 const MAX_DEPTH = 64;
-/** More than a request body holds. Without it, an object that contains itself many times would not end. */
+/** More than a request body holds: an object that contains itself many times must end. */
 const MAX_VALUES = 262_144;
 
 interface Budget {
   left: number;
 }
 
-/** The canonical JSON (RFC 8785); null for what is not plain data. Nothing is dropped or invoked. Never throws. */
+/** Canonical JSON (RFC 8785); null for what is not plain data. Nothing is dropped or invoked. Never throws. */
 export function jcs(value: unknown): string | null {
   try {
     return textOf(value, 0, { left: MAX_VALUES });
   } catch {
-    // Only the trap of a JavaScript Proxy can throw here.
+    // Only a Proxy's trap can throw.
     return null;
   }
 }
@@ -36,14 +36,14 @@ function textOf(value: unknown, depth: number, budget: Budget): string | null {
   }
 }
 
-/** ECMAScript escapes as the RFC demands, except a lone surrogate, which has no UTF-8. */
+/** ECMAScript escapes as the RFC demands, but for a lone surrogate, which has no UTF-8. */
 function stringText(value: string): string | null {
   return value.isWellFormed() ? JSON.stringify(value) : null;
 }
 
 function arrayText(value: readonly unknown[], depth: number, budget: Budget): string | null {
   if (Object.getPrototypeOf(value) !== Array.prototype) return null;
-  // One own key per element, and `length`: a further key is no element. A hole is found when it is read.
+  // One own key per element, and `length`. A hole is found when it is read.
   if (value.length > budget.left || Reflect.ownKeys(value).length !== value.length + 1) return null;
   const texts: string[] = [];
   for (let index = 0; index < value.length; index++) {
@@ -60,7 +60,7 @@ function objectText(value: object, depth: number, budget: Budget): string | null
   const keys = Reflect.ownKeys(value);
   if (!keys.every((key) => typeof key === 'string')) return null;
   const texts: string[] = [];
-  // The default sort order is by UTF-16 code units, which is the RFC's.
+  // By UTF-16 code units, as the RFC sorts.
   for (const key of keys.sort()) {
     const name = stringText(key);
     const text = propertyText(value, key, depth, budget);
@@ -70,7 +70,7 @@ function objectText(value: object, depth: number, budget: Budget): string | null
   return `{${texts.join(',')}}`;
 }
 
-/** An own, enumerable data property; null for any other. An accessor is never invoked. */
+/** Null unless it is an own, enumerable data property: an accessor is never invoked. */
 function propertyText(owner: object, key: string, depth: number, budget: Budget): string | null {
   const property = Object.getOwnPropertyDescriptor(owner, key);
   if (!property?.enumerable || !Object.hasOwn(property, 'value')) return null;

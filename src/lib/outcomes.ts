@@ -1,8 +1,6 @@
 import type { Clock } from './clock.ts';
 
-// How named things last went: one success and one failure a name.
-
-/** The newest success and the newest failure of one named thing, in Unix milliseconds. */
+/** The newest success and failure of one named thing, in Unix milliseconds. */
 export interface Outcome {
   readonly name: string;
   /** Null: none since this process started. */
@@ -11,14 +9,13 @@ export interface Outcome {
   readonly reason: string | null;
 }
 
-/** The newest success and failure of named things: one entry a name. */
 export interface Outcomes {
-  /** Adds a name of which nothing is known yet. */
+  /** Adds a name. */
   expect(name: string): void;
   succeeded(name: string): void;
   failed(name: string, reason: string): void;
   of(name: string): Outcome | null;
-  /** In the order in which the names came. */
+  /** In the order of the names' coming. */
   all(): readonly Outcome[];
 }
 

@@ -1,14 +1,13 @@
 /** How often each value was seen. */
 export type Histogram = ReadonlyMap<bigint, number>;
 
-/** How many values a histogram holds. */
 export function countOf(histogram: Histogram): number {
   let count = 0;
   for (const seen of histogram.values()) count += seen;
   return count;
 }
 
-/** The nearest-rank percentiles, in the order of `percents`; null for an empty histogram. */
+/** Nearest-rank, in the order of `percents`; null for an empty histogram. */
 export function percentilesIn(histogram: Histogram, percents: readonly number[]): bigint[] | null {
   const total = countOf(histogram);
   if (total === 0) return null;
@@ -23,7 +22,7 @@ export function percentilesIn(histogram: Histogram, percents: readonly number[])
   });
 }
 
-/** The nearest-rank percentile of plain numbers; null for an empty list. */
+/** Nearest-rank; null for an empty list. */
 export function percentileOf(values: readonly number[], percent: number): number | null {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(Math.ceil((percent / 100) * sorted.length), 1) - 1] ?? null;

@@ -4,19 +4,19 @@ import { bytesToHex } from './hex.ts';
 
 // Hashes, signatures and addresses of Ethereum and Lightning, in WebAssembly and native code.
 
-/** Half of the curve's order: a signature with a larger s is the malleated twin of a valid one (EIP-2, SEC 2). */
+/** Half of the order: with a larger s a signature is the malleated twin of a valid one (EIP-2, SEC 2). */
 const HALF_ORDER = Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0', 'hex');
 
 const hasher = await createKeccak(256);
 
-/** In WebAssembly: in JavaScript a relayer's transaction of 120 KB blocks the event loop for 8 ms (0.5 ms here). */
+/** JavaScript blocks the event loop for 8 ms for a relayer's transaction of 120 KB (0.5 ms here). */
 export function keccak256(bytes: Uint8Array): Uint8Array {
   return hasher.init().update(bytes).digest('binary');
 }
 
 /**
- * The address that signed a 32-byte digest by `r ‖ s ‖ v`; null for v outside 27/28, a high s or an impossible point:
- * what FiatToken's ECRecover refuses. Native, because JavaScript blocks the event loop for milliseconds (0.1 ms here).
+ * Who signed a 32-byte digest by `r ‖ s ‖ v`; null for v outside 27/28, a high s or an impossible point: what
+ * FiatToken's ECRecover refuses. JavaScript blocks the event loop for milliseconds (0.1 ms here).
  */
 export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8Array | null {
   if (signature.length !== 65) return null;
@@ -31,7 +31,7 @@ export function recoverAddress(digest: Uint8Array, signature: Uint8Array): Uint8
   }
 }
 
-/** The compressed key that signed a 32-byte digest by `r ‖ s` and recovery id 0 to 3, or null. A high s is accepted. */
+/** Compressed; of a 32-byte digest, `r ‖ s` and recovery id 0 to 3. A high s is accepted. */
 export function recoverPublicKey(digest: Uint8Array, signature: Uint8Array, recovery: number): Uint8Array | null {
   try {
     return secp256k1.ecdsaRecover(signature, recovery, digest, true);
@@ -40,7 +40,7 @@ export function recoverPublicKey(digest: Uint8Array, signature: Uint8Array, reco
   }
 }
 
-/** Whether a key signed a 32-byte digest by 64 bytes `r ‖ s`. False for a high s, and for bytes that are neither. */
+/** Of a 32-byte digest and 64 bytes `r ‖ s`. False for a high s, and for bytes that are neither. */
 export function verifyCompact(digest: Uint8Array, signature: Uint8Array, publicKey: Uint8Array): boolean {
   try {
     // The library itself refuses a high s.
@@ -50,25 +50,25 @@ export function verifyCompact(digest: Uint8Array, signature: Uint8Array, publicK
   }
 }
 
-/** Signs a 32-byte digest; `recovery` is 0 or 1 and s is low. */
+/** Of a 32-byte digest; `recovery` is 0 or 1 and s is low. */
 export function signDigest(digest: Uint8Array, privateKey: Uint8Array): { signature: Uint8Array; recovery: number } {
   const { signature, recid } = secp256k1.ecdsaSign(digest, privateKey);
   return { signature, recovery: recid };
 }
 
-/** Signs a 32-byte digest as contracts and `recoverAddress` take it: `r ‖ s ‖ v`, v 27 or 28, s low. */
+/** As contracts and `recoverAddress` take it: `r ‖ s ‖ v`, v 27 or 28, s low. */
 export function signRecoverable(digest: Uint8Array, privateKey: Uint8Array): Buffer {
   const { signature, recovery } = signDigest(digest, privateKey);
   return Buffer.concat([signature, Buffer.from([27 + recovery])]);
 }
 
-/** The lower-case address of a private key. Throws for a key outside the curve's order. */
+/** In lower case. Throws for a key outside the curve's order. */
 export function addressOf(privateKey: Uint8Array): `0x${string}` {
   const key = secp256k1.publicKeyCreate(privateKey, false);
   return bytesToHex(keccak256(key.subarray(1)).subarray(12));
 }
 
-/** Whether all letters are in one case, or fit EIP-55's checksum: a wrong one shows a mistyped digit. */
+/** All letters in one case, or of EIP-55's checksum: a wrong one shows a mistyped digit. */
 export function hasFittingCase(address: string): boolean {
   const digits = address.slice(2);
   const lower = digits.toLowerCase();
@@ -78,7 +78,7 @@ export function hasFittingCase(address: string): boolean {
   return [...lower].every((digit, at) => digits[at] === (isUpper(at) ? digit.toUpperCase() : digit));
 }
 
-/** Whether bytes are a compressed public key: 33 of them, with x on the curve. Never throws. */
+/** Compressed: 33 bytes, with x on the curve. Never throws. */
 export function isPublicKey(bytes: Uint8Array): boolean {
   return bytes.length === 33 && secp256k1.publicKeyVerify(bytes);
 }

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-// What documents, answers and requests say of the service, and of an answer's source.
+// What documents, answers and requests say of the service and of an answer's source.
 
 export interface NamedChain {
   readonly name: string;
-  /** Whether its coins are worth nothing. */
+  /** Its coins are worth nothing. */
   readonly isPlayMoney: boolean;
 }
 
-/** The chain's name for a text, with play money named as such: `Arc`, `Arc (demo, play money)`. */
+/** `Arc`, or `Arc (demo, play money)`. */
 export function chainTitle({ name, isPlayMoney }: NamedChain): string {
   return isPlayMoney ? `${name} (demo, play money)` : name;
 }
@@ -18,10 +18,10 @@ const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.me
   version: string;
 };
 
-/** Outgoing requests and `initialize` of MCP name it. Documents of the interface have a version of their own. */
+/** For outgoing requests and MCP's `initialize`. Documents of the interface have a version of their own. */
 export const SERVICE_VERSION: string = manifest.version;
 
-/** Every data answer has a source, so that a buyer can check the data at its origin. */
+/** Of every data answer, so that a buyer can check the data at its origin. */
 export const sourceSchema = z
   .strictObject({
     name: z.string().meta({ description: 'The origin of the data, in words' }),

@@ -2,19 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 
-// How a SQLite database's file is opened and brought to the newest version, and what is said when the file fails.
+// How a SQLite file is opened and brought to the newest version, and what is said when it fails.
 
 export type Sqlite = Database.Database;
 
-/** SQLite's codes for a file, a disk or a lock that fails for now. All others are bugs. */
+/** For a file, a disk or a lock that fails for now. All others are bugs. */
 const CODES = /^SQLITE_(FULL|IOERR|CANTOPEN|READONLY|BUSY|LOCKED|CORRUPT|NOTADB|PROTOCOL|PERM)/;
 
-/** A database file that cannot be written or read. The message names the path, for logs. */
+/** The file cannot be written or read. The message names the path, for logs. */
 export class DatabaseFileError extends Error {
-  /** SQLite's code, which names the operation, or the system's, such as `EIO`. */
+  /** SQLite's, which names the operation, or the system's, such as `EIO`. */
   readonly code: string;
   readonly path: string;
-  /** What is wrong, without the path, for `/readyz`. */
+  /** Without the path, for `/readyz`. */
   readonly reason: string;
   constructor(path: string, code: string, cause: Error) {
     const reason = cause.message.includes(code) ? cause.message : `${cause.message} (${code})`;
@@ -26,14 +26,14 @@ export class DatabaseFileError extends Error {
   }
 }
 
-/** The failure of a file as one that names its path. Null for any other error. */
+/** Null for an error that is not of a file. */
 export function asFileError(error: unknown, path: string): DatabaseFileError | null {
   if (error instanceof DatabaseFileError) return error;
   const isOfFile = error instanceof Database.SqliteError && CODES.test(error.code);
   return isOfFile ? new DatabaseFileError(path, error.code, error) : null;
 }
 
-/** Opens a database. Throws a failure of its file as one that names the path. */
+/** Throws a failure of the file as one that names the path. */
 export function openNamed<T>(path: string, open: (path: string) => T): T {
   try {
     return open(path);
@@ -42,13 +42,12 @@ export function openNamed<T>(path: string, open: (path: string) => T): T {
   }
 }
 
-/** A step of a schema. */
 export interface Migration {
   readonly version: number;
   readonly sql: string;
 }
 
-/** The numbered files of a directory, from `first` on. Throws when a number is missing or there twice. */
+/** Numbered files, from `first` on. Throws when a number is missing or there twice. */
 export function readMigrations(directory: string, first = 1): readonly Migration[] {
   const names = readdirSync(directory).filter((name) => /^\d{3}-.+\.sql$/.test(name));
   return names.sort().map((name, at) => {
@@ -59,7 +58,7 @@ export function readMigrations(directory: string, first = 1): readonly Migration
   });
 }
 
-/** Applies the missing steps, each in one transaction. Throws for a newer program's database, and an incomplete one. */
+/** Each missing step in one transaction. Throws for a newer program's database, and an incomplete one. */
 export function migrate(db: Database.Database, migrations: readonly Migration[]): void {
   const done = Number(db.pragma('user_version', { simple: true }));
   const newest = migrations.at(-1)?.version ?? 0;
@@ -83,13 +82,13 @@ export function migrate(db: Database.Database, migrations: readonly Migration[])
   }
 }
 
-/** As `table.column`. The version counts the newest step alone: a program between two merges may lack an older one. */
+/** As `table.column`. The version tells the newest step alone: a program between two merges may lack an older one. */
 function lackingColumns(db: Database.Database, steps: readonly Migration[]): string[] {
   const found = columnsOf(db);
   return [...columnsMadeBy(steps.map(({ sql }) => sql))].filter((column) => !found.has(column));
 }
 
-/** What steps make, by their text. Playing them takes longer than all else in opening a database. */
+/** By the steps' text. Playing them takes longer than all else in opening a database. */
 const madeBy = new Map<string, ReadonlySet<string>>();
 
 function columnsMadeBy(steps: readonly string[]): ReadonlySet<string> {

@@ -9,7 +9,7 @@ interface Flight<T> {
   waiters: number;
 }
 
-/** Runs one task for all callers of a key at once; its failure is for all. It is aborted when the last caller has. */
+/** One task for all callers of a key at once; its failure is for all. It is aborted when the last caller has. */
 export function createSingleFlight<T, K = string>() {
   const flights = new Map<K, Flight<T>>();
 
@@ -43,7 +43,7 @@ export function createSingleFlight<T, K = string>() {
   };
 }
 
-/** Callers share a reading, or its failure, that is under way or began within `keptMs`: never made twice at once. */
+/** Callers share a reading, or its failure, that is under way or began within `keptMs`. */
 export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly result: Promise<T>; readonly startedMs: number; isUnderWay: boolean } | null = null;
 
@@ -58,7 +58,7 @@ export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Cl
   }
 
   return () => {
-    // Absolute, so that a clock that was set back does not keep a reading for longer.
+    // Absolute: a clock that was set back keeps no reading for longer.
     const isFresh = last && (last.isUnderWay || Math.abs(clock.nowMs() - last.startedMs) < keptMs);
     return last && isFresh ? last.result : begin();
   };
@@ -66,11 +66,11 @@ export function keepReading<T>(read: () => Promise<T>, keptMs: number, clock: Cl
 
 interface SharedRun<T> {
   (): Promise<T>;
-  /** Resolves when no run is under way; rejects as that does. */
+  /** Resolves when no run is under way, or rejects as that does. */
   idle(): Promise<void>;
 }
 
-/** Never runs `task` twice at once: callers during a run share it, or its failure. */
+/** Callers during a run share it, or its failure. */
 export function shareRun<T>(task: () => Promise<T>): SharedRun<T> {
   let running: Promise<T> | null = null;
   const run = (): Promise<T> => {
@@ -82,7 +82,7 @@ export function shareRun<T>(task: () => Promise<T>): SharedRun<T> {
   return Object.assign(run, { idle: async () => void (await running) });
 }
 
-/** Makes a value at the first call and keeps it. After a failure the next call tries again. */
+/** Keeps the value. After a failure the next call tries again. */
 export function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -94,7 +94,7 @@ export function makeOnce<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Collects the items of one turn of the event loop and sends them as one message. */
+/** The items of one turn of the event loop are one message. */
 export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) => void {
   let waiting: T[] = [];
   return (item) => {
@@ -108,7 +108,7 @@ export function createBundle<T>(send: (items: readonly T[]) => void): (item: T) 
   };
 }
 
-/** The promise, or a rejection with the signal's reason if it aborts first. A later result is ignored. */
+/** Rejects with the signal's reason if it aborts first. A later result is ignored. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
@@ -120,10 +120,10 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Stops the timer. Without a reason an error with a stack would be created. */
+/** Without a reason, stopping the timer would make an error with a stack. */
 const SETTLED = 'settled';
 
-/** Settles as `asked` does, or rejects with `late` after `ms`. What comes later is ignored: newer results may exist. */
+/** Rejects with `late` after `ms`. What comes later is ignored: newer results may exist. */
 export async function inTime<T>(asked: Promise<T>, ms: number, clock: Clock, late: () => Error): Promise<T> {
   const timer = new AbortController();
   const over = clock.sleep(ms, timer.signal).then(() => {
@@ -136,15 +136,15 @@ export async function inTime<T>(asked: Promise<T>, ms: number, clock: Clock, lat
   }
 }
 
-/** Waits for every part. Then rejects with the first failure, in the order of the parts. */
+/** Waits for every part, then rejects with the first failure in their order. */
 export async function allTried(parts: readonly unknown[]): Promise<void> {
   const failed = (await Promise.allSettled(parts)).find((part) => part.status === 'rejected');
   if (failed) throw failed.reason;
 }
 
 /**
- * Steps one after the other, from the first `start` to `stop`, which ends a wait at once and waits for a step. A step
- * returns the milliseconds until the next; it must not reject, and ends soon after its signal aborts.
+ * Steps one after the other. `stop` ends a wait at once and waits for a step. A step returns the milliseconds until the
+ * next; it must not reject, and ends soon after its signal aborts.
  */
 export function createLoop(clock: Clock, step: (signal: AbortSignal) => Promise<number>, firstMs = 0) {
   const ended = new AbortController();
@@ -162,7 +162,7 @@ export function createLoop(clock: Clock, step: (signal: AbortSignal) => Promise<
     start(): void {
       running ??= run();
     },
-    /** Safe at any time and more than once. Callers that hold the signal get the reason. */
+    /** Safe at any time. Callers that hold the signal get the reason. */
     async stop(reason?: Error): Promise<void> {
       ended.abort(reason);
       await running;
@@ -171,11 +171,10 @@ export function createLoop(clock: Clock, step: (signal: AbortSignal) => Promise<
 }
 
 interface Rounds extends SharedRun<void> {
-  /** Whether the last round that ended has failed. */
   isFailing(): boolean;
 }
 
-/** Never runs `work` twice at once. Of failures in a row only the first is logged: a fault may last for hours. */
+/** Never twice at once. Of failures in a row only the first is logged: a fault may last for hours. */
 export function createRounds(work: () => Promise<unknown> | undefined, log: Pick<Log, 'info' | 'warn'>): Rounds {
   let failed = 0;
 

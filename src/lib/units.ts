@@ -1,12 +1,11 @@
 // Amounts as exact decimal text and arithmetic, never floats: buyers compute the on-chain amount from the text.
 
-/** Of the chain's native currency: on Arc that is USDC with 18 decimals (its ERC-20 contract has 6). */
+/** On Arc the native currency is USDC with 18 decimals (its ERC-20 contract has 6). */
 export const NATIVE_DECIMALS = 18;
 
-/** Base fees are published in gwei, which is 10^9 wei. */
 const GWEI_DECIMALS = 9;
 
-/** The decimal string of `value` base units, without trailing zeros: (1500000n, 6) is "1.5". */
+/** Without trailing zeros: (1500000n, 6) is "1.5". */
 export function formatUnits(value: bigint, decimals: number): string {
   const sign = value < 0n ? '-' : '';
   const digits = (value < 0n ? -value : value).toString().padStart(decimals + 1, '0');
@@ -23,10 +22,10 @@ export function formatNative(wei: bigint): string {
   return formatUnits(wei, NATIVE_DECIMALS);
 }
 
-/** Of USDC's ERC-20 interface, and the most with which an amount in USDC is shown. */
+/** Of USDC's ERC-20, and the most with which an amount in USDC is shown. */
 export const USDC_DECIMALS = 6;
 export const MSAT_PER_SAT = 1000n;
-/** Of an amount in millisatoshis that is shown in sats. */
+/** Of millisatoshis that are shown in sats. */
 export const MSAT_DECIMALS = 3;
 
 /** 10^-`decimals` USDC with at most six decimals, rounded to the nearest; a half goes up. */
@@ -35,13 +34,13 @@ export function formatUsdc(amount: bigint, decimals: number): string {
   return formatUnits((2n * amount + scale) / (2n * scale), USDC_DECIMALS);
 }
 
-/** A cost like `formatUsdc`, but rounded up: who has that much can pay it, and no cost is shown as 0. */
+/** Rounded up: who has that much can pay it, and no cost is shown as 0. */
 export function formatCost(amount: bigint, decimals = NATIVE_DECIMALS): string {
   const scale = 10n ** BigInt(decimals - USDC_DECIMALS);
   return formatUnits((amount + scale - 1n) / scale, USDC_DECIMALS);
 }
 
-/** A non-negative decimal number, exact: `digits` / 10^`scale`. */
+/** Not negative, exact: `digits` / 10^`scale`. */
 export interface Decimal {
   readonly digits: bigint;
   readonly scale: number;
@@ -49,7 +48,7 @@ export interface Decimal {
 
 const FORM = /^(\d+)(?:\.(\d+))?$/;
 
-/** Reads plain decimal text (no sign, no exponent); null for any other. Never through a float. */
+/** Of plain decimal text (no sign, no exponent), never through a float. */
 export function parseDecimal(text: string): Decimal | null {
   const match = FORM.exec(text);
   if (!match) return null;
@@ -57,7 +56,7 @@ export function parseDecimal(text: string): Decimal | null {
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
-/** Plain decimal text without needless zeros: 1.500 is "1.5". */
+/** Without needless zeros: 1.500 is "1.5". */
 export function formatDecimal({ digits, scale }: Decimal): string {
   return formatUnits(digits, scale);
 }
@@ -66,7 +65,7 @@ export function multiply(a: Decimal, b: Decimal): Decimal {
   return { digits: a.digits * b.digits, scale: a.scale + b.scale };
 }
 
-/** Rounded half up, once, to `decimals` places or `significant` digits, the finer one. Throws RangeError for zero. */
+/** Rounded half up, once, to `decimals` places or `significant` digits, the finer one. */
 export function divide(
   dividend: Decimal,
   divisor: Decimal,
@@ -80,7 +79,7 @@ export function divide(
   return { digits: (2n * shifted + denominator) / (2n * denominator), scale };
 }
 
-/** The decimal exponent of a quotient's first digit: 0 for 1 to 9.99…, -1 for 0.1 to 0.99…, and 0 for zero. */
+/** Of a quotient's first digit: 0 for 1 to 9.99…, -1 for 0.1 to 0.99…, and 0 for zero. */
 function exponentOf(numerator: bigint, denominator: bigint): number {
   if (numerator === 0n) return 0;
   const guess = numerator.toString().length - denominator.toString().length;

@@ -1,9 +1,9 @@
-// Reading what third parties sent. Nothing here throws, and nothing runs a value's own code.
+// What third parties sent. Nothing here throws, and nothing runs a value's own code.
 
-/** A property that cannot be read without running the value's own code. It equals no JSON value. */
+/** A property that only the value's own code could read. It equals no JSON value. */
 export const UNREADABLE: unique symbol = Symbol('unreadable');
 
-/** A value's own data property; undefined without one. Without prototype and accessor, `__proto__` is ordinary data. */
+/** An own data property; undefined without one. Without prototype and accessor, `__proto__` is ordinary data. */
 export function own(value: unknown, key: PropertyKey): unknown {
   if (typeof value !== 'object' || value === null) return undefined;
   try {
@@ -14,7 +14,7 @@ export function own(value: unknown, key: PropertyKey): unknown {
   }
 }
 
-/** All own keys, symbols and non-enumerable ones included. Null for no object, and for a proxy that throws. */
+/** Symbols and non-enumerable ones too. Null for no object, and for a proxy that throws. */
 export function ownKeys(value: unknown): readonly PropertyKey[] | null {
   if (typeof value !== 'object' || value === null) return null;
   try {
@@ -24,16 +24,16 @@ export function ownKeys(value: unknown): readonly PropertyKey[] | null {
   }
 }
 
-/** A plain object's shape: no array, no null. */
+/** No array, no null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The longest chain of references that is followed, the most steps of one, and the most characters of these. */
+/** References in a row; steps of one, and characters of these. */
 const MAX_HOPS = 5;
 const [MAX_STEPS, MAX_REFERENCE] = [10, 1000];
 
-/** Resolves a reference within a JSON document. An external or circular one is undefined. Nothing is fetched. */
+/** Within the JSON document. An external or circular reference is undefined. Nothing is fetched. */
 export function followReference(document: unknown, value: unknown): unknown {
   let target = value;
   for (let hops = 0; hops <= MAX_HOPS; hops += 1) {
@@ -46,14 +46,14 @@ export function followReference(document: unknown, value: unknown): unknown {
   return undefined;
 }
 
-/** Characters that are read of a text: enough for every field. */
+/** Enough for every field. */
 const READ_AT_MOST = 20_000;
 
-/** Control characters, and invisible or direction-changing ones (bidirectional, zero-width, tags, private use). */
+/** Control, invisible and direction-changing characters (zero-width, tags, private use). */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 const MARKUP = /<\/?[a-zA-Z!?][^<>]*>/g;
 
-/** One line of at most `max` UTF-16 units; empty for no text. No angle bracket remains, so it cannot become HTML. */
+/** One line of at most `max` UTF-16 units. No angle bracket remains, so it cannot become HTML. */
 export function plainText(value: unknown, max: number): string {
   if (typeof value !== 'string') return '';
   const line = value
@@ -68,13 +68,12 @@ export function plainText(value: unknown, max: number): string {
   return line.length <= max ? line : cut(line, max);
 }
 
-/** Shortens with an ellipsis, never inside a surrogate pair. */
+/** Never inside a surrogate pair. */
 function cut(line: string, max: number): string {
   const end = /[\uD800-\uDBFF]/.test(line.charAt(max - 2)) ? max - 2 : max - 1;
   return `${line.slice(0, end).trimEnd()}…`;
 }
 
-/** UTF-8 bytes as JSON; null when they are not. */
 export function jsonOrNull(body: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'));
@@ -83,7 +82,7 @@ export function jsonOrNull(body: Uint8Array): unknown {
   }
 }
 
-/** Text as JSON; undefined, which no JSON is, when it is none. */
+/** Undefined, which no JSON is, for other text. */
 export function jsonOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -92,15 +91,14 @@ export function jsonOrUndefined(text: string): unknown {
   }
 }
 
-/** Text cut to a length, and whether anything was cut away. */
 export interface Clipped {
   readonly text: string;
-  /** Unicode code points of `text`, as JSON Schema counts them. */
+  /** Unicode code points, as JSON Schema counts. */
   readonly characters: number;
   readonly truncated: boolean;
 }
 
-/** Cuts after `max` code points, never inside a surrogate pair. A lone one becomes U+FFFD: parsers may refuse it. */
+/** At most `max` code points. A lone surrogate becomes U+FFFD: parsers may refuse it. */
 export function clipText(text: string, max: number): Clipped {
   let units = 0;
   let characters = 0;

@@ -1,24 +1,24 @@
 import { domainToASCII } from 'node:url';
 import { getDomain, parse } from 'tldts';
 
-// Host names and request targets in the one form in which they are used and compared.
+// Host names and request targets in the one form in which they are compared.
 
-/** RFC 1035, 2.3.4: 255 octets on the wire are 253 characters of text. */
+/** RFC 1035, 2.3.4: 255 octets are 253 characters of text. */
 const MAX_NAME = 253;
 
-/** Characters that the URL parser behind `domainToASCII` would cut off, decode or drop silently. */
+/** What the URL parser behind `domainToASCII` would silently cut off, decode or drop. */
 const NOT_IN_NAMES = /[\s\p{Cc}/?#@:\\%[\]<>^|"`{}*]/u;
 
-/** RFC 1035's letters, digits and hyphens; underscores occur in names such as `_dmarc` (RFC 8552). */
+/** RFC 1035's letters, digits and hyphens; underscores as in `_dmarc` (RFC 8552). */
 const LABEL = /^(?!-)[a-z0-9_-]{1,63}(?<!-)$/;
 
-/** The URL standard's "ends in a number": a resolver library may read such a name as an IPv4 address. */
+/** The URL standard's "ends in a number": a resolver may read such a name as an IPv4 address. */
 const NUMERIC = /^(\d+|0x[0-9a-f]*)$/;
 
-/** RFC 6761, 6762, 7686, 8375, 9476 and ICANN's `internal`: names that the public DNS never answers for. */
+/** RFC 6761, 6762, 7686, 8375, 9476 and ICANN's `internal`: the public DNS never answers for them. */
 const SPECIAL_USE = /(^|\.)(localhost|local|internal|onion|test|invalid|alt|home\.arpa)$/;
 
-/** In its one ASCII form, or why it is invalid. Only under public top-level domains: it goes into requests. */
+/** In its one ASCII form. Only under public top-level domains: it goes into requests. */
 export function parseHostName(text: string): { name: string } | { fault: string } {
   if (text === '' || NOT_IN_NAMES.test(text))
     return { fault: 'a host name such as example.com, without scheme or path' };
@@ -34,7 +34,7 @@ export function parseHostName(text: string): { name: string } | { fault: string 
   return { name };
 }
 
-/** Path and query of a raw request target, byte for byte, also of an absolute form. Null when it has no path. */
+/** Of a raw request target, byte for byte, also of an absolute form. Null without a path. */
 export function pathAndQuery(target: string): string | null {
   const start = target.startsWith('/') ? 0 : target.indexOf('/', target.indexOf('//') + 2);
   return start < 0 ? null : target.slice(start);
@@ -45,12 +45,12 @@ export function registrableDomain(hostName: string): string | null {
   return getDomain(hostName, { allowPrivateDomains: false });
 }
 
-/** Whether the list has rules for a top-level domain. It lacks those that are newer than the library. */
+/** The list lacks domains that are newer than the library. */
 export function isListedTld(tld: string): boolean {
   return parse(`name.${tld}`, { allowPrivateDomains: false }).isIcann === true;
 }
 
-/** A configured URL as answers may show it: without the credentials that an operator's mirror may need. */
+/** As answers may show it: an operator's mirror may need credentials. */
 export function withoutCredentials(url: string): string {
   return url.replace(/^(https?:\/\/)[^/?#]*@/, '$1');
 }

@@ -5,19 +5,19 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../clock.ts';
 
 // Who is counted: a client (an IPv4 address or an IPv6 /64) and its site (the /48); and who is who on redelivery. How:
-// by the minute. A window counts a key's events in its own minute, here or in a shared place. A client counts under its
-// own window and its site's; the nearer limit holds. An event counts under all its limits or under none.
+// a window counts a key's events in its own minute, here or in a shared place. A client counts under its own window and
+// its site's; the nearer limit holds. An event counts under all its limits or under none.
 
-/** Text that is no address is cut to this length: a proxy may pass on any. */
+/** For text that is no address: a proxy may pass on any. */
 const MAX_TEXT = 64;
 const NETWORK_SUFFIX = '::/64';
-/** RFC 4291, 2.5.5.2. The library's `isIPv4MappedAddress` compares with every special range, at each request. */
+/** RFC 4291, 2.5.5.2. The library's `isIPv4MappedAddress` compares with every special range. */
 const IPV4_MAPPED = ipaddr.IPv6.parseCIDR('::ffff:0:0/96');
 
-/** A site's limit, as a multiple of a client's: neighbours at one hoster can share a /48, and its owner is limited. */
+/** A site's limit in clients': neighbours at one hoster can share a /48, and its owner is limited. */
 export const CLIENTS_PER_SITE = 4;
 
-/** A client's key: its IPv4 address, or its IPv6 /64, which one household or server gets. `::ffff:` is IPv4. */
+/** The IPv4 address, or the IPv6 /64, which one household or server gets. `::ffff:` is IPv4. */
 export function clientKey(ip: string): string {
   if (!ip.includes(':')) return ip.slice(0, MAX_TEXT);
   if (!ipaddr.IPv6.isValid(ip)) return ip.slice(0, MAX_TEXT).toLowerCase();
@@ -33,7 +33,6 @@ export function siteKey(client: string): string | null {
   return `${client.slice(0, -NETWORK_SUFFIX.length).split(':').slice(0, 3).join(':')}::/48`;
 }
 
-/** A client's own key, and its site's for IPv6. */
 export function keysOf(client: string): readonly string[] {
   const site = siteKey(client);
   return site === null ? [client] : [client, site];
@@ -47,38 +46,38 @@ interface Received {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** Proves on redelivery that the same client asks. A proxy's clients share its address: each gets a random one. */
+/** Shows on redelivery that the same client asks. A proxy's clients share its address: each gets a random one. */
 export function identityOf(request: Received): string {
   return hasOwnAddress(request) ? clientKey(request.ip) : randomUUID();
 }
 
-/** Whether it came straight or through trusted proxies. Another peer's header proves nothing: clients write them. */
+/** Straight or through trusted proxies. Another peer's header proves nothing: clients write them. */
 export function hasOwnAddress({ ip, ips, headers }: Received): boolean {
   if (!ipaddr.isValid(ip)) return false;
   return (ips !== undefined && ips.length > 1) || !isForwarded(headers);
 }
 
-/** RFC 7239, 9110, 8586, nginx, Cloudflare, Akamai, Fly, Fastly, Envoy, Apache and load balancers name clients so. */
+/** Of RFC 7239, 9110, 8586, nginx, Cloudflare, Akamai, Fly, Fastly, Envoy, Apache and load balancers. */
 const NAMES: ReadonlySet<string> = new Set([
   ...['forwarded', 'via', 'cdn-loop', 'x-real-ip', 'cf-connecting-ip', 'true-client-ip', 'fly-client-ip'],
   ...['fastly-client-ip', 'x-envoy-external-address', 'x-client-ip', 'x-cluster-client-ip'],
 ]);
 const PREFIX = 'x-forwarded-';
 
-/** Whether it has a header that proxies add. All usual ones count; a proxy that adds none passes for the client. */
+/** By the headers that proxies usually add. A proxy that adds none passes for the client. */
 export function isForwarded(headers: IncomingHttpHeaders): boolean {
   for (const name in headers) if (NAMES.has(name) || name.startsWith(PREFIX)) return true;
   return false;
 }
 
-/** Whether an address is of this machine. False without one, and for text that is none. */
+/** False without an address, and for text that is none. */
 export function isLoopback(address: string | undefined): boolean {
   return address !== undefined && ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 }
 
 /**
- * A map of the newest keys, at most so many: what clients and sources can fill is bounded. Read it with `peek`: `get`
- * would make a key new. It takes memory as it fills; with the library's own `max`, 10,000 places cost a start 1.4 ms.
+ * The newest keys: what clients and sources can fill is bounded. Read with `peek`: `get` would make a key new. It takes
+ * memory as it fills; the library's own `max` costs a start 1.4 ms for 10,000 places.
  */
 export const boundedMap = <K extends {}, V extends {}>(most: number): LRUCache<K, V> =>
   new LRUCache({ maxSize: most, sizeCalculation: () => 1 });
@@ -86,7 +85,7 @@ export const boundedMap = <K extends {}, V extends {}>(most: number): LRUCache<K
 // --- Windows of a minute
 
 export const WINDOW_MS = 60_000;
-/** Some 2 MB. When more clients come in one minute, the oldest window is dropped. */
+/** Some 2 MB. With more clients in a minute the oldest window is dropped. */
 export const MAX_CLIENTS = 10_000;
 
 interface Window {
@@ -94,34 +93,34 @@ interface Window {
   endsAtMs: number;
 }
 
-/** A client's count in its minute, and the whole seconds until it ends, rounded up. */
+/** `resetSeconds` until the minute ends, rounded up. */
 export interface Counted {
   readonly count: number;
   readonly resetSeconds: number;
 }
 
-/** Counts events of clients, each in its own minute, which begins with the first. */
+/** A client's minute begins with its first event. */
 export interface MinuteWindows {
   count(client: string): Counted;
-  /** Takes back a counted event that did not happen. Does nothing when its minute has ended. */
+  /** For a counted event that did not happen. Does nothing when its minute has ended. */
   takeBack(client: string): void;
 }
 
 export interface ReadableWindows extends MinuteWindows {
-  /** The count as it is: 0, with 0 seconds, when the minute has ended or nothing was counted. */
+  /** 0, with 0 seconds, when the minute has ended or nothing was counted. */
   read(client: string): Counted;
 }
 
-/** Windows that may be on another machine. They reject when it does not answer. */
+/** They may be on another machine, and reject when it does not answer. */
 export interface SharedWindows {
   count(client: string): Counted | Promise<Counted>;
   takeBack(client: string): void | Promise<void>;
 }
 
-/** Opens the windows of a name. Under one name in one place, counts are shared. */
+/** Under one name in one place, counts are shared. */
 export type OpenWindows = (name: string) => SharedWindows;
 
-/** Windows in one bounded map in memory, lost at a restart. `windowMs`: for limits over another time than a minute. */
+/** In memory, lost at a restart. `windowMs` is for limits over another time than a minute. */
 export function createMinuteWindows(clock: Clock, maxClients = MAX_CLIENTS, windowMs = WINDOW_MS): ReadableWindows {
   // Insertion order is the order in which windows began.
   const windows = boundedMap<string, Window>(maxClients);
@@ -157,17 +156,17 @@ function counted({ count, endsAtMs }: Window, now: number): Counted {
   return { count, resetSeconds: Math.ceil((endsAtMs - now) / 1000) };
 }
 
-/** Windows by client and by site, in a set each: among its clients, many of one site would evict the site's window. */
+/** In a set each: among its clients, many of one site would evict the site's window. */
 export interface ClientWindows<W> {
   readonly clients: W;
   readonly sites: W;
 }
 
-/** A client after a call, under the limit that it reaches first. */
+/** Under the limit that a client reaches first. */
 export interface Standing {
   readonly of: 'client' | 'site';
   readonly limit: number;
-  /** How many more calls fit; below 0 when this one did not. */
+  /** Calls that still fit; below 0 when this one did not. */
   readonly left: number;
   readonly resetSeconds: number;
 }
@@ -183,7 +182,7 @@ export function countClient(perClient: number, windows: ClientWindows<MinuteWind
   return site === null ? own : nearer(own, standing('site', perClient * CLIENTS_PER_SITE, windows.sites.count(site)));
 }
 
-/** Like `countClient`, for windows that may be on another machine. Rejects when it does not answer. */
+/** `countClient` for windows that may be on another machine. Rejects when it does not answer. */
 export async function countSharedClient(
   perClient: number,
   windows: ClientWindows<SharedWindows>,
@@ -199,7 +198,7 @@ function standing(of: Standing['of'], limit: number, { count, resetSeconds }: Co
   return { of, limit, left: limit - count, resetSeconds };
 }
 
-/** The limit with fewer calls left; of two equal ones, the one that lasts longer. */
+/** Fewer calls left; of two equal limits the one that lasts longer. */
 function nearer(own: Standing, site: Standing): Standing {
   const isAlike = site.left === own.left;
   return site.left < own.left || (isAlike && site.resetSeconds > own.resetSeconds) ? site : own;
@@ -214,7 +213,7 @@ export interface Take {
   refusal(resetSeconds: number): Error;
 }
 
-/** The limits of a client and of its site. `limit` is a client's. */
+/** Of a client and of its site. `limit` is a client's. */
 export function clientTakes(
   { clients, sites }: ClientWindows<ReadableWindows>,
   client: string,
@@ -226,7 +225,7 @@ export function clientTakes(
   return site === null ? [own] : [own, { windows: sites, key: site, limit: limit * CLIENTS_PER_SITE, refusal }];
 }
 
-/** Throws the first refusal of one more event. It makes no window: many checks would push out others. */
+/** Throws the first refusal of one more event. Makes no window: many checks would push out others. */
 export function checkAll(takes: readonly Take[]): void {
   for (const { windows, key, limit, refusal } of takes) {
     const { count, resetSeconds } = windows.read(key);

@@ -43,8 +43,8 @@ interface Waiting<Q, A> {
 }
 
 /**
- * `ask` answers up to `most` questions in order, with an Error for one without an answer, and rejects when none has one.
- * `ready` resolves when a request may be sent; by default at once. Questions that arrive meanwhile join it.
+ * `ask` answers up to `most` questions in order, with an Error for one without an answer. It rejects when none has one.
+ * `ready` resolves when a request may be sent. Questions that arrive meanwhile join it.
  */
 export function createSharedReads<Q, A>(
   clock: Clock,

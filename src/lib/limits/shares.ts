@@ -1,15 +1,14 @@
 import type { Clock } from '../clock.ts';
 import { keysOf, siteKey, WINDOW_MS } from './count.ts';
 
-// Shares of something limited, so that a few clients cannot lock out the others: a stock, of which a client holds no
-// more than is left for all others; turns, round robin; events of a minute; and the fair choice among waiting items.
+// Shares of something limited, so that a few clients cannot lock out the others: a stock; turns, round robin; events of
+// a minute; and the fair choice among waiting items.
 
-/** A limited stock that clients share, such as places in a queue or bytes of a store. */
+/** Such as places in a queue or bytes of a store. */
 export interface FairStock {
-  /** False when the client would hold more than is left for all others. It may not take the `spared` part. */
+  /** False when the client would hold more than is left for all others. The `spared` part is not for it. */
   take(client: string, amount?: number, spared?: number): boolean;
   give(client: string, amount?: number): void;
-  /** The part that no client holds. */
   free(): number;
   held(client: string): number;
   clear(): void;
@@ -58,14 +57,14 @@ export function createFairStock(total: number | (() => number)): FairStock {
 
 interface TurnLimits {
   readonly running: number;
-  /** Tasks of all clients that wait for a place. */
+  /** Of all clients. */
   readonly waiting: number;
   readonly waitingPerClient: number;
-  /** Of the running and the waiting places, those for tasks with `drawsOnReserve`; by default none. */
+  /** Of these places, those for tasks with `drawsOnReserve`; by default none. */
   readonly reserved?: { readonly running: number; readonly waiting: number };
 }
 
-/** The task was not started: its client, or all clients together, have the most waiting tasks. */
+/** The task was not started: its client, or all together, have the most waiting tasks. */
 export class TurnRefused extends Error {
   constructor() {
     super('too many tasks wait for their turn');
@@ -76,7 +75,7 @@ export class TurnRefused extends Error {
 export interface ClientTurns {
   /**
    * Settles as the task does. Rejects with TurnRefused when it may not wait, and with the signal's reason when that
-   * aborts before; a running task must watch it. With `drawsOnReserve` it may use a reserved place.
+   * aborts before; a running task must watch the signal itself.
    */
   run<T>(client: string, signal: AbortSignal, task: () => Promise<T>, drawsOnReserve?: boolean): Promise<T>;
 }
@@ -89,7 +88,7 @@ interface Waiter {
 
 const NO_RESERVE = { running: 0, waiting: 0 };
 
-/** Serves clients round robin. Running and waiting places are fair stocks; all clients of an IPv6 /48 count as one. */
+/** Clients are served round robin. Places are fair stocks; all clients of an IPv6 /48 count as one. */
 export function createClientTurns(limits: TurnLimits): ClientTurns {
   const { running, waiting, waitingPerClient, reserved = NO_RESERVE } = limits;
   const places = createFairStock(running);
@@ -144,7 +143,7 @@ export function createClientTurns(limits: TurnLimits): ClientTurns {
   };
 }
 
-/** The waiting tasks: a queue for each client, and the queues in round-robin order. */
+/** A queue for each client, in round-robin order. */
 function createLines() {
   // By site, then by client. The first entry of a map is served next.
   const sites = new Map<string, Map<string, Waiter[]>>();
@@ -160,7 +159,7 @@ function createLines() {
 
   return {
     add: (client: string, waiter: Waiter): void => void lineOf(client).line.push(waiter),
-    /** Removes a waiter. When it was served, its client and its site move to the end. */
+    /** When it was served, its client and its site move to the end. */
     remove(client: string, waiter: Waiter, wasServed: boolean): void {
       const { site, clients, line } = lineOf(client);
       line.splice(line.indexOf(waiter), 1);
@@ -179,13 +178,13 @@ function createLines() {
 }
 
 interface FairMinute {
-  /** Counts an event and returns 0; or counts nothing and returns the seconds until the next minute, at least 1. */
+  /** Counts an event: 0. Or counts none: the seconds until the next minute, at least 1. */
   take(client: string): number;
 }
 
 /**
- * A fair stock of `total` events, refilled when the minute ends, which its first event began. A client, or an IPv6 /48,
- * gets at most `most`: else each could take half of the rest, and the eighth would find none. Lost at a restart.
+ * `total` events in a minute, which its first begins. A client, or an IPv6 /48, gets at most `most`: else each could
+ * take half of the rest, and the eighth would find none. Lost at a restart.
  */
 export function createFairMinute(total: number, clock: Clock, most = total): FairMinute {
   const stock = createFairStock(total);
@@ -204,7 +203,7 @@ export function createFairMinute(total: number, clock: Clock, most = total): Fai
   };
 }
 
-/** The first `most` in turns by site, then by network, oldest first: many waiting items get a client no more turns. */
+/** In turns by site, then by network, oldest first: many waiting items get a client no more turns. */
 export function takeFairly<T>(waiting: readonly T[], most: number, clientOf: (one: T) => string): T[] {
   if (waiting.length <= most) return [...waiting];
   const siteOf = (one: T): string => siteKey(clientOf(one)) ?? clientOf(one);
@@ -216,7 +215,7 @@ function groupBy<T>(waiting: readonly T[], keyOf: (one: T) => string): T[][] {
   return [...Map.groupBy(waiting, keyOf).values()];
 }
 
-/** The first of each queue, then the second of each, to the end. */
+/** The first of each queue, then the second of each, and so on. */
 function inTurns<T>(queues: readonly (readonly T[])[]): T[] {
   const longest = Math.max(0, ...queues.map(({ length }) => length));
   const rounds = Array.from({ length: longest }, (_, round) =>
