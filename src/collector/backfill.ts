@@ -157,7 +157,7 @@ interface BackfillWindow {
 
 /** Task 1. The window moves with the head. One measurement is enough: it only decides where filling ends. */
 function createWindow(context: CollectorContext): BackfillWindow {
-  const { state, limits, fillChain, log } = context;
+  const { state, limits, log } = context;
   const floors: Record<CoverageKind, number> = { full: FIRST_BLOCK, fees: FIRST_BLOCK, logs: FIRST_BLOCK };
   let blockSeconds: number | null = null;
   let sampleBlocks = SAMPLE_BLOCKS;
@@ -176,7 +176,7 @@ function createWindow(context: CollectorContext): BackfillWindow {
       // Where a block this old is pruned, a younger one is next.
       sampleBlocks = Math.ceil(sampleBlocks / 2);
       const read = ([outcome]: readonly RpcOutcome[]) => readLinkedHeader(outcome, block);
-      const first = await askCounted(context, fillChain, [headerCall(block)], read);
+      const first = await askCounted(context, [headerCall(block)], read);
       blockSeconds = head.at > first.at ? (head.at - first.at) / (head.number - first.number) : UNKNOWN_BLOCK_SECONDS;
       return true;
     },
@@ -198,7 +198,7 @@ async function fillFees(context: CollectorContext, missing: Coverage, blocks: nu
   const length = Math.min(context.limits.feeSpan, blocks);
   const spans = newestSpans(missing, length, Math.floor(blocks / length));
   const calls = spans.flatMap(({ from, to }) => feeSpanCalls(from, to));
-  const read = await askCounted(context, context.fillChain, calls, (outcomes) =>
+  const read = await askCounted(context, calls, (outcomes) =>
     spans.map(({ from, to }, at) =>
       readFeeSpan(outcomes.slice(at * CALLS_PER_SPAN, (at + 1) * CALLS_PER_SPAN), from, to),
     ),
@@ -227,7 +227,7 @@ function newestSpans(missing: Coverage, length: number, count: number): Span[] {
 async function fillLogs(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
   const [span] = newestSpans(missing, size, 1);
   if (span === undefined) return;
-  const { lookups, fillChain, scanners, writes, state } = context;
+  const { lookups, scanners, writes, state } = context;
   const calls = scanners.flatMap((scanner) => scanner.filters()).map((filter) => logsCall(filter, span.from, span.to));
   const known = {
     ...span,
@@ -238,10 +238,10 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
     },
   };
   const read = (outcomes: readonly RpcOutcome[]) => outcomes.map((outcome) => readLogs(outcome, known));
-  const found = calls.length === 0 ? [] : await askCounted(context, fillChain, calls, read);
+  const found = calls.length === 0 ? [] : await askCounted(context, calls, read);
   if (found.some((logs) => logs === null)) throw new Error(`no provider gives the logs of ${size} blocks at once`);
   const logs = dedupeLogs(found.flatMap((part) => part ?? []));
-  const scan = await prepareScan(context, fillChain, { ...span, logs });
+  const scan = await prepareScan(context, { ...span, logs });
   writes.storeLogs(span, () => scan.rows());
   const rescanFrom = scan.rescanFrom();
   if (rescanFrom !== null) writes.forgetLogs({ from: rescanFrom, to: (state.next ?? span.to + 1) - 1 });
@@ -252,17 +252,16 @@ async function fillLogs(context: CollectorContext, missing: Coverage, size: numb
  * right, the answer is refused, as of another chain; else it is an alarm, and the wrong blocks are deleted.
  */
 async function fillBlocks(context: CollectorContext, missing: Coverage, size: number): Promise<void> {
-  const { fillChain, writes } = context;
   const [wanted] = newestSpans(missing, size, 1);
   if (wanted === undefined) return;
-  const read = await readBlocks(context, fillChain, { span: wanted, minHead: null });
-  const span = await prepareSpan(context, fillChain, read);
+  const read = await readBlocks(context, { span: wanted, minHead: null });
+  const span = await prepareSpan(context, read);
   const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];
   if (!span || !first || !last) return;
   const neighbour = misfit(context, first, last);
   if (neighbour === null) return span.store();
-  const stale = await findStale(context, fillChain, neighbour, neighbour < first.number ? -1 : 1);
+  const stale = await findStale(context, neighbour, neighbour < first.number ? -1 : 1);
   if (stale === null) return noteRefused(context, 'parent');
   alarm(context, stale);
-  writes.drop(stale);
+  context.writes.drop(stale);
 }

@@ -52,14 +52,14 @@ export interface Collector extends CollectorView {
 export function createCollector(common: Common, chain: ChainClient, db: Sqlite, options: CollectorOptions): Collector {
   const { clock, log } = common;
   const ended = new AbortController();
-  const context = createContext(common, chain, db, options, ended.signal);
-  const { state, writes } = context;
-  const checkIdentity = createIdentityCheck(context);
-  const follow = createFollow(context);
-  const backfill = createBackfill(context);
-  const progress = createProgress(context, backfill);
+  const { head, fill } = createContexts(common, chain, db, options, ended.signal);
+  const { state, writes, limits } = head;
+  const checkIdentity = createIdentityCheck(head);
+  const follow = createFollow(head);
+  const backfill = createBackfill(fill);
+  const progress = createProgress(fill, backfill);
   // Every answer from collected data states the status.
-  const stored = keptUntilWritten(writes.version, () => readStored(context));
+  const stored = keptUntilWritten(writes.version, () => readStored(head));
   let headPause = new AbortController();
   let loops: Promise<void>[] = [];
   let heads: { close(): void } | null = null;
@@ -72,7 +72,7 @@ export function createCollector(common: Common, chain: ChainClient, db: Sqlite, 
     await clock.sleep(ms, signal).catch(() => undefined);
   }
 
-  const run = (loop: Loop, step: () => Promise<number>) => runLoop(context, loop, step, (ms) => pause(loop, ms));
+  const run = (loop: Loop, step: () => Promise<number>) => runLoop(head, loop, step, (ms) => pause(loop, ms));
 
   async function pollHead(): Promise<number> {
     if (!identified) await checkIdentity();
@@ -82,7 +82,7 @@ export function createCollector(common: Common, chain: ChainClient, db: Sqlite, 
 
   async function fillPast(): Promise<number> {
     // Nothing may be stored before the identity check has passed.
-    if (!identified) return context.limits.pollIntervalMs;
+    if (!identified) return limits.pollIntervalMs;
     const waitMs = await backfill.step();
     progress.note();
     return waitMs;
@@ -91,11 +91,11 @@ export function createCollector(common: Common, chain: ChainClient, db: Sqlite, 
   /** Only in the second half of the poll interval: a poll for each head would use the whole budget. */
   function onHead(number: number): void {
     state.hint = number;
-    if (clock.nowMs() - (state.headCheckedMs ?? 0) >= context.limits.pollIntervalMs / 2) headPause.abort();
+    if (clock.nowMs() - (state.headCheckedMs ?? 0) >= limits.pollIntervalMs / 2) headPause.abort();
   }
 
   return {
-    status: () => readStatus(context, stored(), progress),
+    status: () => readStatus(head, stored(), progress),
     start() {
       loops = [run('head', pollHead), run('background', fillPast)];
       heads = watchHeads(log, options.wsUrls ?? [], onHead);
@@ -142,13 +142,14 @@ async function runLoop(
 
 const BACKGROUND_RESERVE = 1;
 
-function createContext(
+/** What both loops share, with each loop's client. */
+function createContexts(
   { clock, log }: Common,
   chain: ChainClient,
   db: Sqlite,
   { scanners = [], describeCode = null, ...options }: CollectorOptions,
   signal: AbortSignal,
-): CollectorContext {
+): Readonly<Record<'head' | 'fill', CollectorContext>> {
   const given = { ...DEFAULT_LIMITS, ...options.limits };
   // The backfill must end inside the retention, or its blocks would be rolled up at once.
   const limits = { ...given, backfillHours: Math.min(given.backfillHours, given.retentionDays * 24 - 1) };
@@ -164,20 +165,13 @@ function createContext(
     writes.forgetLogs({ from: 0, to: Number.MAX_SAFE_INTEGER });
     facts.set('logsKey', key);
   }
-  return {
-    limits,
-    clock,
-    log,
-    writes,
-    facts,
-    scanners,
-    describeCode,
-    signal,
-    state,
-    lookups: createChainLookups(db),
-    headChain: withinBudget(chain, budget, 0, signal, onRequest),
-    fillChain: withinBudget(chain, budget, BACKGROUND_RESERVE, signal, onRequest),
-  };
+  const lookups = createChainLookups(db);
+  const shared = { limits, clock, log, writes, facts, scanners, describeCode, signal, state, lookups };
+  const leaving = (reserve: number): CollectorContext => ({
+    ...shared,
+    chain: withinBudget(chain, budget, reserve, signal, onRequest),
+  });
+  return { head: leaving(0), fill: leaving(BACKGROUND_RESERVE) };
 }
 
 function createState(head: StoredHead | null, writes: ChainWrites): CollectorState {
@@ -275,7 +269,7 @@ const ROUNDS = 3;
  * chain id was changed, the database is emptied.
  */
 function createIdentityCheck(context: CollectorContext): () => Promise<void> {
-  const { headChain, facts, writes, log, state } = context;
+  const { chain, facts, writes, log, state } = context;
   let rounds = 0;
 
   function read(outcome: RpcOutcome | undefined, stored: StoredIdentity | null): LinkedHeader | null {
@@ -295,7 +289,7 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
       noteRefused(context, reason);
     };
     try {
-      return await askChecked(headChain, [headerCall(0)], ([outcome]) => read(outcome, stored), onRefused);
+      return await askChecked(chain, [headerCall(0)], ([outcome]) => read(outcome, stored), onRefused);
     } catch (error) {
       if (differs) rounds += 1;
       throw error;
@@ -304,7 +298,7 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
 
   function startAnew(): void {
     log.error(
-      { chainId: headChain.chainId },
+      { chainId: chain.chainId },
       'the chain database is of another chain; the collector empties it and fills it again',
     );
     writes.reset();
@@ -313,12 +307,12 @@ function createIdentityCheck(context: CollectorContext): () => Promise<void> {
 
   return async () => {
     const known = facts.identity();
-    const foreign = known !== null && (known.chainId !== headChain.chainId || rounds >= ROUNDS);
+    const foreign = known !== null && (known.chainId !== chain.chainId || rounds >= ROUNDS);
     if (foreign) startAnew();
     const stored = foreign ? null : known;
     const genesis = await ask(stored);
     if (stored !== null && (stored.hash !== null || genesis === null)) return;
-    facts.set('identity', JSON.stringify({ chainId: headChain.chainId, hash: genesis?.hash ?? null }));
+    facts.set('identity', JSON.stringify({ chainId: chain.chainId, hash: genesis?.hash ?? null }));
     if (genesis !== null) facts.set('genesis', JSON.stringify({ hash: genesis.hash, at: genesis.at }));
   };
 }

@@ -20,9 +20,8 @@ export interface CollectorContext extends Common {
   readonly scanners: readonly LogScanner[];
   readonly describeCode: DescribeCode | null;
   readonly signal: AbortSignal;
-  /** The head loop's, which leaves no reserve. */
-  readonly headChain: ChainClient;
-  readonly fillChain: ChainClient;
+  /** Each loop's own, within the common budget. */
+  readonly chain: ChainClient;
   readonly state: CollectorState;
 }
 
@@ -44,18 +43,17 @@ export interface CollectorState {
   refused: Map<RefusalReason, number>;
 }
 
-export function noteRefused({ state }: Pick<CollectorContext, 'state'>, reason: RefusalReason): void {
+export function noteRefused({ state }: CollectorContext, reason: RefusalReason): void {
   state.refused.set(reason, (state.refused.get(reason) ?? 0) + 1);
 }
 
 /** Counts each answer that `read` refuses. */
 export function askCounted<T>(
-  context: Pick<CollectorContext, 'state'>,
-  chain: ChainClient,
+  context: CollectorContext,
   calls: readonly RpcCall[],
   read: (outcomes: readonly RpcOutcome[]) => T,
 ): Promise<T> {
-  return askChecked(chain, calls, read, (reason) => noteRefused(context, reason));
+  return askChecked(context.chain, calls, read, (reason) => noteRefused(context, reason));
 }
 
 /** `chain` waits for the request budget. */

@@ -26,7 +26,7 @@ type Poll = () => Promise<number>;
  * 6. still far behind, the next poll follows at once; else after the poll interval.
  */
 export function createFollow(context: CollectorContext): Poll {
-  const { clock, limits, state, headChain } = context;
+  const { clock, limits, state } = context;
   const sizer = createSizer(limits.blocksPerRequest, 8);
   let lastGoodMs = clock.nowMs();
   let lastHigherAskMs = clock.nowMs();
@@ -43,11 +43,11 @@ export function createFollow(context: CollectorContext): Poll {
     const stuck = span === null && startedMs - (state.headAdvancedMs ?? startedMs) >= STUCK_MS;
     if (stuck && startedMs - lastHigherAskMs >= STUCK_MS) {
       lastHigherAskMs = startedMs;
-      const ahead = await readBlocks(context, headChain, { span, minHead: known + 1 }).catch(() => null);
+      const ahead = await readBlocks(context, { span, minHead: known + 1 }).catch(() => null);
       if (ahead !== null) return ahead;
       context.signal.throwIfAborted();
     }
-    return readBlocks(context, headChain, { span, minHead: refusesLower ? known : 0 });
+    return readBlocks(context, { span, minHead: refusesLower ? known : 0 });
   }
 
   return async () => {
@@ -105,7 +105,7 @@ function startAt({ state, limits, log, lookups }: CollectorContext, head: SeenHe
 
 /** Case 4. The link is checked after `prepareSpan`: the background loop may have changed the block below. */
 async function extend(context: CollectorContext, read: BlocksRead): Promise<void> {
-  const span = await prepareSpan(context, context.headChain, read);
+  const span = await prepareSpan(context, read);
   const [first, last] = [span?.blocks[0]?.block.header, span?.blocks.at(-1)?.block.header];
   if (!span || !first || !last || !isStoredAs(context, first.number - 1, first.parentHash)) return;
   span.store();
@@ -114,12 +114,12 @@ async function extend(context: CollectorContext, read: BlocksRead): Promise<void
 
 /** Case 5. */
 async function realign(context: CollectorContext, tip: number, head: SeenHead): Promise<void> {
-  const { headChain, limits, state } = context;
-  const stale = await findStale(context, headChain, tip, -1);
+  const { limits, state } = context;
+  const stale = await findStale(context, tip, -1);
   if (stale === null) return noteRefused(context, 'parent');
   const to = Math.min(head.number, stale.from + limits.blocksPerRequest - 1);
-  const read = await readBlocks(context, headChain, { span: { from: stale.from, to }, minHead: null });
-  const span = await prepareSpan(context, headChain, read);
+  const read = await readBlocks(context, { span: { from: stale.from, to }, minHead: null });
+  const span = await prepareSpan(context, read);
   const first = span?.blocks[0]?.block.header;
   if (!span || !first || !isStoredAs(context, first.number - 1, first.parentHash)) {
     return noteRefused(context, 'parent');

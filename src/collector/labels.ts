@@ -14,7 +14,7 @@ const CONTRACTS_PER_REQUEST = 50;
 
 /** Of the newest contracts first. Where no node gives the code, it stays pending. */
 export async function readPendingCode(context: CollectorContext): Promise<void> {
-  const { fillChain, lookups, writes, state, describeCode, signal } = context;
+  const { chain, lookups, writes, state, describeCode, signal } = context;
   const pending = lookups.pendingCode(CONTRACTS_PER_REQUEST);
   if (pending.length < CONTRACTS_PER_REQUEST) state.codeIsPending = false;
   if (pending.length === 0) return;
@@ -31,7 +31,7 @@ export async function readPendingCode(context: CollectorContext): Promise<void> 
         code: bytesToHex(code),
         codeHash: bytesToHex(hash),
       })),
-      fillChain,
+      chain,
       signal,
     );
     const now = lookups.newestAt() ?? 0;
@@ -54,7 +54,7 @@ async function readCodes(context: CollectorContext, addresses: readonly `0x${str
   const { next } = context.state;
   const block = next === null ? 'latest' : toQuantity(next - 1);
   const calls = addresses.map((address) => ({ method: 'eth_getCode', params: [address, block] }));
-  return askCounted(context, context.fillChain, calls, (outcomes) =>
+  return askCounted(context, calls, (outcomes) =>
     outcomes.map((outcome) => {
       const result = resultOrRefusal(outcome);
       if (result === undefined) throw new Contradiction('missing', 'gave no code');
@@ -68,7 +68,7 @@ const MINIMAL_PROXY_BYTES = 45;
 
 /** Targets and symbols may come late. False without work. Failures stay due. */
 export async function readLateLabels(context: CollectorContext): Promise<boolean> {
-  const { fillChain, lookups, writes, describeCode, signal } = context;
+  const { chain, lookups, writes, describeCode, signal } = context;
   const now = lookups.newestAt();
   if (describeCode === null || now === null) return false;
   const due = lookups.dueLooks(now, CONTRACTS_PER_REQUEST);
@@ -82,7 +82,7 @@ export async function readLateLabels(context: CollectorContext): Promise<boolean
       const address = addresses[at] ?? '0x';
       return { address, code: codeOf.get(address) ?? null, codeHash: bytesToHex(codeHash) };
     }),
-    fillChain,
+    chain,
     signal,
   );
   writes.storeLabels(

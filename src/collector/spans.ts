@@ -18,7 +18,7 @@ import {
 } from '../chain/block.ts';
 import { baseFeeOf, nextBaseFee } from '../chain/fees.ts';
 import { Contradiction, isMethodNotFound } from '../chain/rpc/checked.ts';
-import { type ChainClient, MAX_BATCH } from '../chain/rpc/client.ts';
+import { MAX_BATCH } from '../chain/rpc/client.ts';
 import type { RpcCall, RpcOutcome } from '../chain/rpc/wire.ts';
 import { kindOf, receiptCall, type TransactionKind } from '../chain/transaction.ts';
 import type { Span } from '../lib/coverage.ts';
@@ -55,28 +55,20 @@ interface BlocksWanted {
 class NoBlockReceipts extends Error {}
 
 /** With eth_getBlockReceipts as long as a provider has it, else by the scanners' logs and creations' receipts. */
-export async function readBlocks(
-  context: CollectorContext,
-  chain: ChainClient,
-  wanted: BlocksWanted,
-): Promise<BlocksRead> {
+export async function readBlocks(context: CollectorContext, wanted: BlocksWanted): Promise<BlocksRead> {
   if (context.state.hasBlockReceipts) {
     try {
-      return await readWithReceipts(context, chain, wanted);
+      return await readWithReceipts(context, wanted);
     } catch (error) {
       if (!(error instanceof NoBlockReceipts)) throw error;
       context.state.hasBlockReceipts = false;
       context.log.warn({}, 'no provider has eth_getBlockReceipts: logs and creations are read by separate requests');
     }
   }
-  return readWithLogs(context, chain, wanted);
+  return readWithLogs(context, wanted);
 }
 
-async function readWithReceipts(
-  context: CollectorContext,
-  chain: ChainClient,
-  wanted: BlocksWanted,
-): Promise<BlocksRead> {
+async function readWithReceipts(context: CollectorContext, wanted: BlocksWanted): Promise<BlocksRead> {
   const numbers = numbersOf(wanted.span);
   const head = headCalls(wanted);
   const calls = [...head, ...numbers.map(fullBlockCall), ...numbers.map(blockReceiptsCall)];
@@ -96,21 +88,21 @@ async function readWithReceipts(
     checkLinks(newest, blocks);
     return { head: newest, blocks, logs: receipts.flatMap(({ logs }) => logs) };
   };
-  return askCounted(context, chain, calls, read);
+  return askCounted(context, calls, read);
 }
 
 function firstTopicsOf(scanners: readonly LogScanner[]): ReadonlySet<string> {
   return new Set(scanners.flatMap((scanner) => scanner.filters().flatMap(({ topics }) => topics[0] ?? [])));
 }
 
-async function readWithLogs(context: CollectorContext, chain: ChainClient, wanted: BlocksWanted): Promise<BlocksRead> {
+async function readWithLogs(context: CollectorContext, wanted: BlocksWanted): Promise<BlocksRead> {
   const { span } = wanted;
   const numbers = numbersOf(span);
   const head = headCalls(wanted);
   const filters = span === null ? [] : context.scanners.flatMap((scanner) => scanner.filters());
   const logCalls = span === null ? [] : filters.map((filter) => logsCall(filter, span.from, span.to));
   const calls = [...head, ...numbers.map(fullBlockCall), ...logCalls];
-  const answer = await askCounted(context, chain, calls, (outcomes) => {
+  const answer = await askCounted(context, calls, (outcomes) => {
     const newest = readHead(wanted, outcomes[0]);
     const rest = outcomes.slice(head.length);
     const blocks = numbers.map((number, at) => ({ block: readFullBlock(rest[at], number), created: [], costs: [] }));
@@ -129,7 +121,7 @@ async function readWithLogs(context: CollectorContext, chain: ChainClient, wante
     const receipts = part.map(({ transaction }) => receiptCall(transaction.hash));
     const read = (outcomes: readonly RpcOutcome[]) =>
       part.map(({ header, transaction }, index) => readReceiptCreation(outcomes[index], header, transaction));
-    created.push(...(await askCounted(context, chain, receipts, read)).filter((creation) => creation !== null));
+    created.push(...(await askCounted(context, receipts, read)).filter((creation) => creation !== null));
   }
   const byTransaction = new Map(created.map((creation) => [creation.transactionHash, creation]));
   const blocks = answer.blocks.map(({ block }) => ({
@@ -199,13 +191,12 @@ interface PreparedSpan {
 /** Null when no block was read. */
 export async function prepareSpan(
   context: CollectorContext,
-  chain: ChainClient,
   { blocks, logs }: BlocksRead,
 ): Promise<PreparedSpan | null> {
   const [first, last] = [blocks[0], blocks.at(-1)];
   if (first === undefined || last === undefined) return null;
   const span = { from: first.block.header.number, to: last.block.header.number };
-  const scan = logs === null ? null : await prepareScan(context, chain, { ...span, logs });
+  const scan = logs === null ? null : await prepareScan(context, { ...span, logs });
   return {
     blocks,
     store(replaceFrom) {
@@ -232,8 +223,8 @@ interface PreparedScan {
   rescanFrom(): number | null;
 }
 
-export async function prepareScan(context: CollectorContext, chain: ChainClient, span: LogSpan): Promise<PreparedScan> {
-  for (const scanner of context.scanners) await scanner.prepare?.(span, chain, context.signal);
+export async function prepareScan(context: CollectorContext, span: LogSpan): Promise<PreparedScan> {
+  for (const scanner of context.scanners) await scanner.prepare?.(span, context.chain, context.signal);
   let writes: ScanWrites[] = [];
   return {
     rows() {
@@ -327,18 +318,13 @@ export function misfit(context: CollectorContext, first: LinkedHeader, last: Lin
 const STEP = 32;
 
 /** Stored blocks from `from` on that differ from the chain's. A right one ends the search: hashes chain the rest. */
-export async function findStale(
-  context: CollectorContext,
-  chain: ChainClient,
-  from: number,
-  step: -1 | 1,
-): Promise<Span | null> {
+export async function findStale(context: CollectorContext, from: number, step: -1 | 1): Promise<Span | null> {
   let last: number | null = null;
   for (let at = from; ; at += step * STEP) {
     const numbers = Array.from({ length: STEP }, (_, offset) => at + step * offset).filter(
       (number) => context.lookups.hashOf(number) !== null,
     );
-    const headers = await readHeaders(context, chain, numbers);
+    const headers = await readHeaders(context, numbers);
     for (let offset = 0; offset < STEP; offset += 1) {
       const number = at + step * offset;
       const header = headers.get(number);
@@ -352,13 +338,12 @@ export async function findStale(
 
 async function readHeaders(
   context: CollectorContext,
-  chain: ChainClient,
   numbers: readonly number[],
 ): Promise<ReadonlyMap<number, LinkedHeader>> {
   if (numbers.length === 0) return new Map();
   const read = (outcomes: readonly RpcOutcome[]) =>
     new Map(numbers.map((number, at) => [number, readLinkedHeader(outcomes[at], number)]));
-  return askCounted(context, chain, numbers.map(headerCall), read);
+  return askCounted(context, numbers.map(headerCall), read);
 }
 
 /** Arc's finality is deterministic: the node or the chain is at fault. */

@@ -39,7 +39,7 @@ function collectorOver(urls: string[]) {
     ...[CREATED, account(1), account(9), hash(1)],
   );
   const context = {
-    fillChain: chain,
+    chain,
     lookups: createChainLookups(db),
     writes: createChainWrites(db),
     describeCode: null,

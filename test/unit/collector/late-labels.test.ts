@@ -40,7 +40,7 @@ beforeEach(async () => {
     );
   }
   context = {
-    fillChain: chain,
+    chain,
     lookups: createChainLookups(db),
     writes: createChainWrites(db),
     describeCode: createDescribeCode(createDeployReads(db)),
