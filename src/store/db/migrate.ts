@@ -101,7 +101,8 @@ type Client = Pick<ClientBase, 'query'>;
  * several instances that start at once, one inserts the row and the others wait for it. Throws for a database of a
  * newer program, whose rows may have a meaning that this program does not know, and for one of an older program than
  * `OLDEST_BESIDE` while instances run on it.
- * `name` is the ledger's in error messages, without a password. The connection is one whose statements have no time-out, because an index on a large table may take long.
+ * `name` is the ledger's in error messages, without a password. The connection is one whose statements have no
+ * time-out, because an index on a large table may take long.
  */
 export async function migratePostgres(
   client: Client,
