@@ -32,9 +32,9 @@ export async function benchCollector(): Promise<void> {
   const node = await startSubject(join(import.meta.dirname, 'servers/arc-node.ts'), PORT, '/', env);
   const directory = mkdtempSync(join(tmpdir(), 'bench-collector-'));
   const db = openChainDatabase(join(directory, 'chain.db'));
-  const chain = createChainClient({ rpcUrls: [node.origin], chainId: 5042, timeoutMs: 20_000 });
-  const log = { info: () => undefined, warn: console.warn, error: console.error };
-  const collector = createCollector({ clock: systemClock, log }, chain, db, {
+  const common = { clock: systemClock, log: { info: () => undefined, warn: console.warn, error: console.error } };
+  const chain = createChainClient(common, { rpcUrls: [node.origin], chainId: 5042, timeoutMs: 20_000 });
+  const collector = createCollector(common, chain, db, {
     scanners: [createSwapScanner()],
     limits: { requestsPerSecond: 100_000, backfillHours: 48, pollIntervalMs: 200 },
   });

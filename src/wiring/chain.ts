@@ -23,13 +23,13 @@ import type { Sqlite } from '../lib/sqlite-file.ts';
 /** Says what the number of the chain's providers means. It sends nothing yet. */
 export function openChain(config: Config, registry: Registry, log: Logger): OpenChainClient {
   const { network, rpcTimeoutMs: timeoutMs, collector } = config;
-  const chain = createChainClient({
+  const common = { clock: systemClock, log };
+  const chain = createChainClient(common, {
     rpcUrls: network.rpcUrls,
     chainId: network.chainId,
     genesisHash: collector.genesisHash ?? undefined,
     ...countRpc(registry, network.rpcUrls),
     timeoutMs,
-    log,
   });
   publishAgreement(registry, chain);
   const { witnesses } = chain.agreed;

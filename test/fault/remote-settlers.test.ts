@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
-import { createChainClient, type OpenChainClient } from '../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../src/chain/rpc/client.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { bytesToHex } from '../../src/lib/hex.ts';
 import { ALREADY_USED, type Authorization, REVERTED } from '../../src/payment/settler.ts';
@@ -10,6 +10,7 @@ import { createRemoteSettler } from '../../src/payment/usdc/facilitator-settler.
 import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
 import { createGatewayClient, createGatewayEvidence } from '../../src/payment/usdc/gateway-client.ts';
 import { createUpstreams } from '../../src/upstream/client/client.ts';
+import { openClient } from '../support/chain/client.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { balanceOf, newBuyer } from '../support/usdc/buyer.ts';
@@ -37,7 +38,7 @@ let chain: OpenChainClient;
 countRunningTime();
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 30_000 });
 });
 afterAll(async () => {
   await chain.close();

@@ -86,7 +86,7 @@ export async function withPayments<T>(
   const clock = systemClock;
   const { rpcUrls, chainId } = network;
   const genesisHash = collector.genesisHash ?? undefined;
-  const chain = createChainClient({ rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs, log });
+  const chain = createChainClient({ clock, log }, { rpcUrls, chainId, genesisHash, timeoutMs: rpcTimeoutMs });
   const outgoing = createOutgoing({ clock, log }, config.web, config.publicOrigin);
   const { stores, bootId, instance } = ledger;
   // The command compares no books.

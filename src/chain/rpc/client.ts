@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { UpstreamFailed } from '../../errors.ts';
-import { type Clock, systemClock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { Common } from '../../lib/common.ts';
 import { boundedMap } from '../../lib/limits/count.ts';
 import { type Ask, chainBusy, createAsk, createRankQueue, type RankQueue, RECHECK_MS } from './failover.ts';
 import {
@@ -49,8 +49,6 @@ export interface ChainClientOptions {
   readonly genesisHash?: `0x${string}` | undefined;
   /** For each provider, from a request's start to the last byte of its answer. */
   readonly timeoutMs: number;
-  readonly log?: Log;
-  readonly clock?: Clock;
   readonly onRequest?: (host: string) => void;
   readonly onContradiction?: (host: string) => void;
 }
@@ -70,9 +68,9 @@ export interface OpenChainClient extends ChainClient {
 export const MAX_BATCH = 100;
 
 /** Sends nothing before the first call. */
-export function createChainClient(options: ChainClientOptions): OpenChainClient {
-  const { chainId, timeoutMs, log = SILENT, clock = systemClock } = options;
-  const common = { clock, log };
+export function createChainClient(common: Common, options: ChainClientOptions): OpenChainClient {
+  const { clock } = common;
+  const { chainId, timeoutMs } = options;
   const providers = options.rpcUrls.map((url) => createProvider(url, timeoutMs));
   const [first] = providers;
   if (first === undefined) throw new Error('a chain client needs at least one RPC URL');
@@ -162,8 +160,6 @@ async function askEach(
   if (given.length === 0) throw new UpstreamFailed('chain', 'no provider answered');
   return given;
 }
-
-const SILENT: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Gives this rank to each request that names none. */
 export function ranked(chain: ChainClient, rank: Rank): ChainClient {

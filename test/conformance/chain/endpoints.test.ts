@@ -5,12 +5,13 @@ import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../..
 import { type AllSources, catalogue } from '../../../src/catalogue/catalogue.ts';
 import { parseParams } from '../../../src/catalogue/params.ts';
 import { listedPath } from '../../../src/catalogue/paths.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { usdcCost } from '../../support/chain/recount.ts';
 import { type ChainSources, SETTINGS } from '../../unit/endpoints/fixture.ts';
 
@@ -37,7 +38,7 @@ const patientClock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock
 
 beforeAll(async () => {
   chainNode = await startEmbeddedNetwork({ traffic: false });
-  chain = createChainClient({ rpcUrls: [chainNode.rpcUrl], chainId: chainNode.chainId, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [chainNode.rpcUrl], chainId: chainNode.chainId, timeoutMs: 60_000 });
   await chainNode.pauseMining();
   token = await chainNode.deploy('Token', ['Test Token', 'TST', 8]);
   legacy = await chainNode.deploy('LegacyToken', [

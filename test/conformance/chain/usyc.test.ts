@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { artifacts, send } from '../../../dev/contracts.ts';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { deployUsyc } from '../../../dev/tokens.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { chainUsyc } from '../../../src/endpoints/chain/usyc.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { decimal } from '../../support/chain/recount.ts';
 
 // The oracle is a contract on a real EVM. The test reads its rounds by other code than the service's client, and computes the figures again.
@@ -36,7 +37,7 @@ let usyc: { token: Hex; oracle: Hex };
 
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
   usyc = await deployUsyc(network);
   await network.rpc('anvil_impersonateAccount', [PUBLISHER]);
   await network.fundNative(PUBLISHER, 10n ** 20n);

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { channelEvents } from '../../../src/payment/channels/calldata.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
 import type { MinedTransaction } from '../../../src/payment/settler.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { createChannelStage } from '../../support/channels/channel-contract.ts';
 
 // What we read of the settlement contract: its state and its events, on a real node.
@@ -15,7 +16,7 @@ let chain: OpenChainClient;
 beforeAll(async () => {
   network = await startEmbeddedNetwork({ blockTimeMs: 100 });
   stage = createChannelStage(network);
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
   await network.fundUsdc(stage.payer.address, 1_000_000n);
 });
 afterAll(async () => {

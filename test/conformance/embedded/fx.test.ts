@@ -9,7 +9,7 @@ import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network
 import { embeddedEnvironment } from '../../../dev/serve.ts';
 import { createRandom, createSwaps } from '../../../dev/traffic.ts';
 import type { BlockLog } from '../../../src/chain/block.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { LogScanner, WatchList } from '../../../src/collector/scanner.ts';
 import { openChainDatabase } from '../../../src/collector/store/database.ts';
 import { createTradeReads } from '../../../src/collector/store/trades.ts';
@@ -19,6 +19,7 @@ import { createTradeScanner } from '../../../src/collector/trades.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { openClient } from '../../support/chain/client.ts';
 
 interface RawLog {
   address: Hex;
@@ -50,7 +51,7 @@ beforeAll(async () => {
   dex = network.pools!;
   const config = loadConfig(embeddedEnvironment(network));
   watch = { ...config.watch, usdc: config.network.usdc };
-  chain = createChainClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [network.rpcUrl], chainId: network.chainId, timeoutMs: 60_000 });
   folder = mkdtempSync(join(tmpdir(), 'percall-fx-'));
   db = openChainDatabase(join(folder, 'chain.db'));
   await network.pauseMining();

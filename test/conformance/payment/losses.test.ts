@@ -5,13 +5,13 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
 import { embeddedEnvironment } from '../../../dev/serve.ts';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { daysBefore, systemClock, utcDay } from '../../../src/lib/clock.ts';
 import type { RelayerSpendingStore } from '../../../src/store/ports/stores.ts';
 import { openCatalogue } from '../../../src/wiring/catalogue.ts';
 import { lossesOf, warnOfLosses } from '../../../src/wiring/rails.ts';
 import { createDeps } from '../../../src/wiring/service.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { usdcRoutes } from '../../support/prices.ts';
 
@@ -43,7 +43,7 @@ const configOf = (env: Record<string, string>) =>
 function partsOf(env: Record<string, string> = {}, rpcUrl = network.rpcUrl) {
   const config = configOf(env);
   const { catalogue } = openCatalogue(config);
-  const chain = createChainClient({ rpcUrls: [rpcUrl], chainId: config.network.chainId, timeoutMs: 10_000 });
+  const chain = openClient({ rpcUrls: [rpcUrl], chainId: config.network.chainId, timeoutMs: 10_000 });
   onTestFinished(() => chain.close());
   return { config, catalogue: catalogue as never, spending, chain, clock: systemClock };
 }

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createPayerReader } from '../../../src/payment/usdc/payer-reads.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { type RpcProxy, startRpcProxy } from '../../support/chain/rpc-proxy.ts';
 import { newBuyer } from '../../support/usdc/buyer.ts';
 import { newOutsider } from '../../support/usdc/outsider.ts';
@@ -18,7 +19,7 @@ let requests = 0;
 beforeAll(async () => {
   network = await startEmbeddedNetwork();
   proxy = await startRpcProxy(network.rpcUrl);
-  chain = createChainClient({ rpcUrls: [proxy.url], chainId: network.chainId, timeoutMs: 10_000 });
+  chain = openClient({ rpcUrls: [proxy.url], chainId: network.chainId, timeoutMs: 10_000 });
   // The client asks for the chain's identity once, before anything else.
   await chain.request('eth_blockNumber', []);
 });

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createAccount, type EmbeddedNetwork, startEmbeddedNetwork } from '../../../dev/network.ts';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createHeads } from '../../../src/chain/rpc/heads.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
@@ -12,6 +11,7 @@ import type { Authorization, Intent, Outcome } from '../../../src/payment/settle
 import { createChainCheck, createTokenWatch } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
 import { createAheadClock } from '../../support/ahead-clock.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { type FaultProxy, startFaultProxy } from '../../support/chain/fault-proxy.ts';
 import { createStillClock } from '../../support/still-clock.ts';
 import { balanceOf } from '../../support/usdc/buyer.ts';
@@ -51,7 +51,7 @@ async function open({ blockSharePercent = 60, isCareful = false, clock = systemC
   const { usdc, chainId } = network;
   const [account, seller] = [createAccount(), createAccount().address];
   await network.fundNative(account.address, 10n ** 20n);
-  const chain = createChainClient({ rpcUrls: [proxy.url], chainId, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls: [proxy.url], chainId, timeoutMs: 60_000 });
   const wallet = createWallet(account.privateKey, chainId);
   const heads = createHeads([network.wsUrl], { warn: () => {} });
   const token = createTokenWatch({

@@ -1,4 +1,3 @@
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { RpcError } from '../../../src/chain/rpc/wire.ts';
 import type { Log } from '../../../src/lib/common.ts';
 import { createChannelReader } from '../../../src/payment/channels/channel.ts';
@@ -6,6 +5,7 @@ import { createWithdrawalAlarms } from '../../../src/payment/channels/claim-heal
 import { createClaims } from '../../../src/payment/channels/claims.ts';
 import { createWithdrawalWatch } from '../../../src/payment/channels/withdrawals.ts';
 import type { Operation, OperationOutcome } from '../../../src/payment/settler.ts';
+import { openClient } from '../chain/client.ts';
 import { RpcFault, startRpcServer } from '../chain/rpc-server.ts';
 import { NETWORK } from '../ledger/channel-rows.ts';
 import { newKey } from '../usdc/payments.ts';
@@ -29,7 +29,7 @@ export async function openLyingWorld(places: readonly ('honest' | 'liar')[]) {
   const errors: string[] = [];
   const log: Log = { info: () => {}, warn: () => {}, error: (_, message) => void errors.push(message) };
   const rpcUrls = servers.map(({ url }) => url);
-  const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock: bed.clock, log });
+  const chain = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock: bed.clock, log });
   const reader = createChannelReader(chain);
   const alarms = createWithdrawalAlarms(bed.clock);
   const operations: Operation[] = [];

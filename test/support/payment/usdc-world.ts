@@ -1,5 +1,4 @@
 import { onTestFinished } from 'vitest';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
@@ -17,6 +16,7 @@ import { settleRequest } from '../../../src/payment/usdc/facilitator.ts';
 import { gatewayExtra, gatewayRequirement, openGatewayRail } from '../../../src/payment/usdc/gateway.ts';
 import { storesOver } from '../../../src/store/open.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
+import { openClient } from '../chain/client.ts';
 import { RpcFault } from '../chain/rpc-server.ts';
 import { openMemoryLedger } from '../ledger/fresh-ledger.ts';
 import { sale } from '../ledger/ledger-rows.ts';
@@ -172,7 +172,7 @@ function openSale(
 export async function openExactSale({ exactFrom = 0n } = {}) {
   const [kit, node] = [openKit(), await startTokenNode()];
   const { asked, clock, ledger } = kit;
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   onTestFinished(async () => {
     await chain.close();
     await node.server.stop();

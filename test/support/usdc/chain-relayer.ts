@@ -1,5 +1,4 @@
 import { createAccount, type EmbeddedNetwork } from '../../../dev/network.ts';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { createHeads } from '../../../src/chain/rpc/heads.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import type { MinedCost } from '../../../src/payment/relayer/gas.ts';
@@ -7,6 +6,7 @@ import { createRelayer } from '../../../src/payment/relayer/relayer.ts';
 import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../src/payment/usdc/evidence.ts';
+import { openClient } from '../chain/client.ts';
 
 const YEAR_MS = 31_536_000_000;
 
@@ -17,7 +17,7 @@ export async function openChainRelayer(network: EmbeddedNetwork, clock: Clock = 
   await network.fundNative(account.address, 10n ** 20n);
   // Tests move the chain's clock ahead, and a lone provider's head is bounded by ours.
   const late = { ...systemClock, nowMs: () => systemClock.nowMs() + YEAR_MS };
-  const chain = createChainClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 60_000, clock: late });
+  const chain = openClient({ rpcUrls: [rpcUrl], chainId, timeoutMs: 60_000, clock: late });
   const wallet = createWallet(account.privateKey, chainId);
   const heads = createHeads([network.wsUrl], { warn: () => {} });
   const mined: MinedCost[] = [];

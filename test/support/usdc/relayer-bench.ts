@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { encodeFunctionResult, parseAbi } from 'viem';
-import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
+import type { ChainClient } from '../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import { pricesAt } from '../../../src/payment/relayer/gas.ts';
 import { step } from '../../../src/payment/relayer/machine.ts';
@@ -24,6 +24,7 @@ import type { OperationOutcome, Outcome } from '../../../src/payment/settler.ts'
 import { createChainCheck, createTokenWatch } from '../../../src/payment/usdc/checks.ts';
 import { createEvidence, type TransactionReceipt } from '../../../src/payment/usdc/evidence.ts';
 import { isBanned } from '../../../src/payment/usdc/payer-reads.ts';
+import { openClient } from '../chain/client.ts';
 import { createManualClock } from '../manual-clock.ts';
 import { USDC } from './payments.ts';
 import { startTokenNode } from './token-node.ts';
@@ -43,7 +44,7 @@ export async function openRelayerBench({ spoil = (chain: ChainClient): ChainClie
   const node = await startTokenNode();
   node.server.methods.eth_sendRawTransaction = () => '0x1';
   node.server.methods.eth_getTransactionCount = () => '0x3';
-  const client = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
+  const client = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   const chain = spoil(client);
   const clock = createManualClock(1_800_000_000_000);
   const wallet = createWallet(bytesToHex(randomBytes(32)), 5042);

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createAccount, type EmbeddedNetwork } from '../../../dev/network.ts';
 import { embeddedEnvironment } from '../../../dev/serve.ts';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { loadConfig } from '../../../src/config.ts';
 import type { Sources } from '../../../src/endpoints/sources.ts';
 import { AppError } from '../../../src/errors.ts';
@@ -15,6 +14,7 @@ import { createWallet } from '../../../src/payment/relayer/transactions.ts';
 import { AUTHORIZATION_USED, TRANSFER } from '../../../src/payment/usdc/token.ts';
 import { createPayments } from '../../../src/wiring/payments.ts';
 import { createOffer, termsOf } from '../../../src/wiring/surfaces.ts';
+import { openClient } from '../chain/client.ts';
 import { type FaultProxy, startFaultProxy } from '../chain/fault-proxy.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
 import { runningWith, sellFor, usdcCallOf } from '../payment/call.ts';
@@ -76,7 +76,7 @@ export async function openStage(network: EmbeddedNetwork, { providers = 1 }: { p
   });
   const { chainId, usdc, rpcUrls } = config.network;
   const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
-  const chain = createChainClient({ rpcUrls, chainId, timeoutMs: config.rpcTimeoutMs });
+  const chain = openClient({ rpcUrls, chainId, timeoutMs: config.rpcTimeoutMs });
   const db = openTestLedger(join(folder, 'ledger.db'));
   const { payments: store, books: _books, ...stores } = storesOf(db);
   const payments = createPayments({

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { Rank } from '../../../src/chain/rpc/wire.ts';
 import { Unavailable, UpstreamFailed } from '../../../src/errors.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 
@@ -33,7 +34,7 @@ async function limitedNode(clock: ManualClock, perSecond: { most: number }): Pro
 async function bench(providers = 1, limit = { most: 4 }) {
   const clock = createManualClock(1_800_000_000_000);
   const nodes = await Promise.all(Array.from({ length: providers }, () => limitedNode(clock, limit)));
-  const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 60_000, clock });
+  const chain = openClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 60_000, clock });
   open.unshift(chain);
   const ask = (rank?: Rank, signal?: AbortSignal) =>
     chain.request<string>('ask', [], { ...(rank && { rank }), ...(signal && { signal }) });

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { askChecked, Contradiction, resultOrRefusal } from '../../../src/chain/rpc/checked.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const open: (RpcServer | OpenChainClient)[] = [];
@@ -18,7 +19,7 @@ async function server(methods: Parameters<typeof startRpcServer>[0] = {}): Promi
 const clock = { nowMs: () => 0, sleep: async () => undefined };
 function client(nodes: readonly RpcServer[], genesisHash?: `0x${string}`): OpenChainClient {
   const rpcUrls = nodes.map(({ url }) => url);
-  const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock, genesisHash });
+  const created = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock, genesisHash });
   open.unshift(created);
   return created;
 }

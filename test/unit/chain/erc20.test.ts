@@ -2,8 +2,9 @@ import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { SELECTORS } from '../../../src/chain/contracts.ts';
 import { balanceCall, readBalance, readTokens, readTokenWithSupply, tokenCalls } from '../../../src/chain/erc20.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 type View = string | (() => never);
@@ -30,7 +31,7 @@ beforeEach(async () => {
       return typeof answer === 'string' ? answer : answer();
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
 });
 afterEach(async () => {
   await chain.close();

@@ -1,8 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { readLatestHeader } from '../../../src/chain/block.ts';
 import { baseFeeOf, readFeeWindow } from '../../../src/chain/fees.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const hex = (value: number) => `0x${value.toString(16)}`;
@@ -38,7 +39,7 @@ async function chainOf(start: number, blocksPerSecond: number) {
       };
     },
   });
-  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
   open.push(chain, node);
   const read = async () => {
     const newest = await readLatestHeader(chain, {});

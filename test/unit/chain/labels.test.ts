@@ -1,10 +1,11 @@
 import { encodeAbiParameters, keccak256, stringToHex } from 'viem';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { knownContract, labelContracts } from '../../../src/chain/contracts.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { createDescribeCode } from '../../../src/collector/labels.ts';
 import { createDeployReads } from '../../../src/collector/store/accounts.ts';
 import { account, emptyChainDatabase, hash, toHex } from '../../support/chain/chain-rows.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const MULTICALL = '0xca11bde05977b3631167028862be2a173976ca11' as const;
@@ -28,7 +29,7 @@ beforeEach(async () => {
       return symbol;
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
 });
 afterEach(async () => {
   await chain.close();

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import { readNewestHeader, readNewestNumber } from '../../../src/chain/block.ts';
-import { createChainClient, ranked } from '../../../src/chain/rpc/client.ts';
+import { ranked } from '../../../src/chain/rpc/client.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -14,7 +15,7 @@ async function startNode() {
     eth_chainId: () => '0x13b2',
     eth_blockNumber: () => `0x${(head++).toString(16)}`,
   });
-  const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
   closing.push(
     () => chain.close(),
     () => node.stop(),

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { readPendingState, whatHolds } from '../../../src/chain/pending.ts';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const sent = { nonce: 7, gas: 21_000, value: 1_000n, maxFeePerGas: 25n };
@@ -43,7 +43,7 @@ test('the account’s nonce and the receipt come from one node, also where the f
   });
   // It is a block behind: the nonce is not used there, and so the receipt is missing there.
   const behind = await startRpcServer({ ...methods, eth_getTransactionCount: () => '0x7' });
-  const chain = createChainClient({ rpcUrls: [refusing.url, behind.url], chainId: 5042, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls: [refusing.url, behind.url], chainId: 5042, timeoutMs: 60_000 });
   try {
     expect(await readPendingState(chain, { hash, from }, {})).toMatchObject({ accountNonce: 7, balance: 1n });
   } finally {

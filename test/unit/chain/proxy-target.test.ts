@@ -1,7 +1,8 @@
 import { keccak256, stringToHex, toFunctionSelector } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { accountCodeCalls, BEACON_SELECTOR, PROXY_SLOTS, readAccountCode } from '../../../src/chain/contracts.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const BLOCK = 1000;
@@ -27,7 +28,7 @@ beforeEach(async () => {
       return to === BEACON && data === BEACON_SELECTOR ? word(TARGET) : '0x';
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
 });
 afterEach(async () => {
   await chain.close();

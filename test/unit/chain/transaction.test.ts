@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { kindOf, readTransaction } from '../../../src/chain/transaction.ts';
 import { UpstreamFailed } from '../../../src/errors.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const HASH = `0x${'3e'.repeat(32)}` as const;
@@ -31,7 +32,7 @@ let node: RpcServer;
 let chain: OpenChainClient;
 beforeAll(async () => {
   node = await startRpcServer();
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000 });
 });
 afterAll(async () => {
   await chain.close();
@@ -113,7 +114,7 @@ test('the transaction, its receipt and the block number come from one node, also
   refusing.methods.eth_getTransactionReceipt = () => {
     throw new RpcFault(-32005, 'limit exceeded');
   };
-  const both = createChainClient({ rpcUrls: [refusing.url, node.url], chainId: 5042, timeoutMs: 60_000 });
+  const both = openClient({ rpcUrls: [refusing.url, node.url], chainId: 5042, timeoutMs: 60_000 });
   try {
     expect(await readTransaction(both, HASH, {})).toMatchObject({ head: 32, receipt: { gasUsed: 21000 } });
   } finally {

@@ -1,10 +1,11 @@
 import { afterEach, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { CollectorContext } from '../../../src/collector/context.ts';
 import { readPendingCode } from '../../../src/collector/labels.ts';
 import { createChainLookups } from '../../../src/collector/store/facts.ts';
 import { createChainWrites } from '../../../src/collector/store/writes.ts';
 import { account, emptyChainDatabase, hash, putBlocks } from '../../support/chain/chain-rows.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 /** The block of the contract. */
@@ -31,7 +32,7 @@ async function nodeAt(head: number) {
 
 /** A collector that has read the contract's block, and waits for its code. */
 function collectorOver(urls: string[]) {
-  const chain = createChainClient({ rpcUrls: urls, chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: urls, chainId: 5042, timeoutMs: 30_000 });
   open.unshift(chain);
   const db = emptyChainDatabase();
   putBlocks(db, [{ number: CREATED, at: 1000 }]);

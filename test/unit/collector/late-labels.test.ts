@@ -1,6 +1,6 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { CollectorContext } from '../../../src/collector/context.ts';
 import { createDescribeCode, nextLook, readLateLabels, readPendingCode } from '../../../src/collector/labels.ts';
 import { createDeployReads } from '../../../src/collector/store/accounts.ts';
@@ -8,6 +8,7 @@ import { createChainLookups } from '../../../src/collector/store/facts.ts';
 import { createChainWrites } from '../../../src/collector/store/writes.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { account, emptyChainDatabase, hash, putBlocks, toHex } from '../../support/chain/chain-rows.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 const CREATED = 1000;
@@ -31,7 +32,7 @@ beforeEach(async () => {
       return symbol;
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   db = emptyChainDatabase();
   putBlocks(db, [{ number: 10, at: CREATED }]);
   for (const value of [1, 2]) {

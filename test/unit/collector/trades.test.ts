@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { BlockLog } from '../../../src/chain/block.ts';
 import { CREATION_TOPIC, type PoolKind, SWAP_TOPIC, SYNC_TOPIC } from '../../../src/chain/dex.ts';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import type { LogScanner, ScanWrites, WatchList } from '../../../src/collector/scanner.ts';
 import { openChainDatabase } from '../../../src/collector/store/database.ts';
 import { createTradeReads } from '../../../src/collector/store/trades.ts';
@@ -12,6 +12,7 @@ import { type ChainWrites, createChainWrites } from '../../../src/collector/stor
 import { createTradeScanner } from '../../../src/collector/trades.ts';
 import { bytesToHex } from '../../../src/lib/hex.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 
 type Hex = `0x${string}`;
@@ -116,7 +117,7 @@ beforeEach(async () => {
       throw new RpcFault(3, 'execution reverted');
     },
   });
-  chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
   folder = mkdtempSync(join(tmpdir(), 'percall-trades-'));
   db = openChainDatabase(join(folder, 'chain.db'));
   writes = createChainWrites(db);

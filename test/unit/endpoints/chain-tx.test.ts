@@ -2,12 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { TRANSFER_TOPIC } from '../../../src/chain/contracts.ts';
 import { SWAP_TOPIC } from '../../../src/chain/dex.ts';
 import { ARC_SYSTEM_ADDRESS } from '../../../src/chain/erc20.ts';
-import { type ChainClient, createChainClient } from '../../../src/chain/rpc/client.ts';
+import type { ChainClient } from '../../../src/chain/rpc/client.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { chainTx } from '../../../src/endpoints/chain/tx.ts';
 import { NotFound } from '../../../src/errors.ts';
 import { hexToBytes } from '../../../src/lib/hex.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
+import { openClient } from '../../support/chain/client.ts';
 import {
   ALICE,
   address,
@@ -263,7 +264,7 @@ describe('chain/tx', () => {
         const fails = (calls: readonly { method: string }[]) => calls.some(({ method }) => method === failing);
         node.fault = (requests) => (fails(requests) ? fault : null);
         // Only the read that fails has a short time-out, for which the test waits when the node hangs.
-        const hasty = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
+        const hasty = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 2000 });
         const batch: ChainClient['batch'] = (calls, options) =>
           (fails(calls) ? hasty : sources.chain).batch(calls, options);
         const ask = () => run(chainTx, { ...sources, chain: { ...sources.chain, batch } }, { hash: HASH });

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { type CollectorStatus, NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { Sqlite } from '../../../src/lib/sqlite-file.ts';
 import { account, emptyChainDatabase, toHex } from '../../support/chain/chain-rows.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { type ChainSources, SETTINGS, USDC } from './fixture.ts';
 
 /** The time of the newest collected block: a full hour and half an hour. */
@@ -26,7 +27,7 @@ export function useCollected(settings: Partial<ChainSources['collected']> = {}):
   let chain: OpenChainClient | undefined;
   beforeEach(() => {
     const db = emptyChainDatabase();
-    chain = createChainClient({ rpcUrls: ['http://127.0.0.1:1/key'], chainId: 5042, timeoutMs: 100 });
+    chain = openClient({ rpcUrls: ['http://127.0.0.1:1/key'], chainId: 5042, timeoutMs: 100 });
     const fixture: CollectedFixture = {
       db,
       nowMs: UNTIL * 1000 + 400,

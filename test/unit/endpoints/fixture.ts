@@ -1,10 +1,11 @@
 import { encodeAbiParameters } from 'viem';
 import { afterEach, beforeEach } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { NO_COLLECTOR } from '../../../src/collector/store/facts.ts';
 import { createChainReads } from '../../../src/collector/store/reads.ts';
 import type { CollectedSettings, Sources } from '../../../src/endpoints/sources.ts';
 import { emptyChainDatabase } from '../../support/chain/chain-rows.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
 
@@ -89,7 +90,7 @@ async function createFixture(timeoutMs: number) {
       return views[to]?.[data.slice(0, 10)] ?? '0x';
     },
   });
-  const chain = createChainClient({ rpcUrls: [`${node.url}/key`], chainId: 5042, timeoutMs });
+  const chain = openClient({ rpcUrls: [`${node.url}/key`], chainId: 5042, timeoutMs });
   const clock = createManualClock(NOW_SECONDS * 1000 + 999);
   const reads = createChainReads(emptyChainDatabase());
   const sources: ChainSources = {

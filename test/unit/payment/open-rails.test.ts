@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../src/chain/rpc/client.ts';
 import { ConfigError, loadConfig } from '../../../src/config.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
@@ -22,6 +21,7 @@ import { NOTHING_SPENT } from '../../../src/store/ports/stores.ts';
 import { createUpstreams } from '../../../src/upstream/client/client.ts';
 import { openSettling } from '../../../src/wiring/payments.ts';
 import { contractsOf, openRails, RAILS, type RailKit, railNames } from '../../../src/wiring/rails.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
@@ -36,7 +36,7 @@ const requirement = plainRequirement(seller.address);
 const MINIMUM = { NETWORK: 'arc', SELLER_ADDRESS: seller.address, RELAYER_PRIVATE_KEY: `0x${'1'.repeat(64)}` };
 const TIMES = { RECEIPT_POLL_MS: '10', SETTLE_WAIT_MS: '100' };
 /** A chain whose provider refuses every connection: these tests need none. */
-const NO_CHAIN = createChainClient({ rpcUrls: ['http://127.0.0.1:1'], chainId: 5042, timeoutMs: 1000 });
+const NO_CHAIN = openClient({ rpcUrls: ['http://127.0.0.1:1'], chainId: 5042, timeoutMs: 1000 });
 const problemsOf = (env: Record<string, string>): readonly string[] => {
   try {
     loadConfig({ ...MINIMUM, ...env });

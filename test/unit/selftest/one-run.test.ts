@@ -1,10 +1,11 @@
 import { encodeAbiParameters, encodeEventTopics, type Hex, parseAbi } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../src/chain/rpc/client.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { bytesToHex, hexToBytes } from '../../../src/lib/hex.ts';
 import { createStockBuyer, createWalletReads } from '../../../src/selftest/buyer.ts';
 import { createRun } from '../../../src/selftest/self-test.ts';
+import { openClient } from '../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts';
 import { newKey, USDC } from '../../support/usdc/payments.ts';
@@ -70,7 +71,7 @@ beforeEach(async () => {
       );
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(START);
 });
 afterEach(async () => {

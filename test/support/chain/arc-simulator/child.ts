@@ -1,14 +1,14 @@
-import { createChainClient } from '../../../../src/chain/rpc/client.ts';
 import { createCollector } from '../../../../src/collector/collector.ts';
 import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import { systemClock } from '../../../../src/lib/clock.ts';
+import { openClient } from '../client.ts';
 import { createSwapScanner } from './swap-scanner.ts';
 
 // A collector in a process of its own, which tests kill: <program> <rpc url> <database file>. Its spans are small, so that a kill can come
 // between many commits.
 
 const [, , url = '', file = ''] = process.argv;
-const chain = createChainClient({ rpcUrls: [url], chainId: 5042, timeoutMs: 60_000 });
+const chain = openClient({ rpcUrls: [url], chainId: 5042, timeoutMs: 60_000 });
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const limits = { requestsPerSecond: 1000, blocksPerRequest: 2, feeSpan: 16, logSpan: 20, pollIntervalMs: 5 };
 const db = openChainDatabase(file);

@@ -1,12 +1,13 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { type Collector, createCollector } from '../../../../src/collector/collector.ts';
 import type { CollectorLimits, DescribeCode } from '../../../../src/collector/context.ts';
 import type { LogScanner } from '../../../../src/collector/scanner.ts';
 import { openChainDatabase } from '../../../../src/collector/store/database.ts';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
+import { openClient } from '../client.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** A collector over its own client and database file. */
@@ -42,7 +43,7 @@ export function startCollecting(options: CollectingOptions): Collecting {
   const note = (fields: Record<string, unknown>, message: string) =>
     void lines.push(`${message} ${String(fields.err ?? '')}`);
   const log = { info: () => undefined, warn: note, error: note };
-  const chain = createChainClient({ rpcUrls: urls, chainId: 5042, timeoutMs, clock });
+  const chain = openClient({ rpcUrls: urls, chainId: 5042, timeoutMs, clock });
   const db = openChainDatabase(file);
   const collector = createCollector({ clock, log }, chain, db, { limits, scanners, describeCode });
   collector.start();

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 
@@ -33,7 +34,7 @@ async function world(...heads: number[]): Promise<World> {
   const warn = (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`);
   const log = { info: () => {}, warn, error: warn };
   const rpcUrls = nodes.map(({ url }) => url);
-  const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, log, clock });
+  const chain = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, log, clock });
   closing.push(...nodes.map((node) => () => node.stop()), () => chain.close());
   return { chain, nodes, clock, warnings, heads };
 }
@@ -106,7 +107,7 @@ describe('the agreed head', () => {
       eth_getBlockByNumber: () => ({ number: '0x3e8', timestamp: `0x${timestamp.toString(16)}` }),
     });
     const clock = createManualClock(NOW_MS);
-    const chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000, clock });
+    const chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 60_000, clock });
     closing.push(
       () => node.stop(),
       () => chain.close(),

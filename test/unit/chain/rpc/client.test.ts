@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { RpcError } from '../../../../src/chain/rpc/wire.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import type { Clock } from '../../../../src/lib/clock.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { type Fault, RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 
 /** Of every provider of a client where one hangs, in ms. Long enough for the good one on a busy machine; the test takes as long. */
@@ -30,7 +31,7 @@ function client(rpcUrls: string[], clock = STILL, timeoutMs = 60_000): OpenChain
     warn: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
     error: (fields: object, message: string) => void warnings.push(`${message} ${JSON.stringify(fields)}`),
   };
-  const created = createChainClient({ rpcUrls, chainId: 5042, timeoutMs, log, clock });
+  const created = openClient({ rpcUrls, chainId: 5042, timeoutMs, log, clock });
   open.unshift(created);
   return created;
 }

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import type { ProviderNote, ProviderNotes } from '../../../../src/chain/rpc/trust.ts';
 import type { ReadStatements } from '../../../../src/chain/rpc/wire.ts';
 import { Unconfirmed } from '../../../../src/chain/rpc/witnesses.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 
@@ -47,7 +48,7 @@ async function world(...answers: (Said | (() => unknown))[]): Promise<World> {
     error: (fields: object, message: string) => void errors.push(`${message} ${JSON.stringify(fields)}`),
   };
   const rpcUrls = nodes.map(({ url }) => url);
-  const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, log, clock });
+  const chain = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, log, clock });
   closing.push(...nodes.map((node) => () => node.stop()), () => chain.close());
   return { chain, nodes, clock, errors, asked: () => nodes.map((node) => node.count('say')) };
 }
@@ -87,7 +88,7 @@ describe('an answer that needs two witnesses', () => {
     const node = await startRpcServer({ say: () => A });
     const second = await startRpcServer({ say: () => null });
     const rpcUrls = [`${node.url}/one`, `${node.url}/two`, second.url];
-    const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000 });
+    const chain = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000 });
     closing.push(
       () => node.stop(),
       () => second.stop(),
@@ -169,7 +170,7 @@ describe('an answer that needs two witnesses', () => {
     // Both URLs lead to one port: the path tells them apart, as a key does.
     good.fault = () => (good.requests.at(-1)?.url === '/dead' ? '500' : null);
     const rpcUrls = [`${good.url}/dead`, `${good.url}/good`, other.url];
-    const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000 });
+    const chain = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000 });
     closing.push(...[good, dead, other].map((node) => () => node.stop()), () => chain.close());
     await chain.watch();
     expect(chain.agreed.whyUnconfirmed()).toBeNull();
@@ -327,7 +328,7 @@ describe('two providers that contradict each other', () => {
     expect(isUnconfirmed(await ask(chain))).toBe(true);
     expect(kept.notes.map(({ kind }) => kind)).toEqual(['disputed', 'disputed']);
     const rpcUrls = nodes.map(({ url }) => url);
-    const later = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock });
+    const later = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock });
     closing.push(() => later.close());
     for (const node of nodes) node.methods.say = () => null;
     await later.watch(kept);
@@ -357,7 +358,7 @@ describe('what is known of the providers', () => {
     expect(kept.notes).toMatchObject([{ kind: 'apart', host: hostOf(first.nodes[0]) }]);
     const rpcUrls = first.nodes.map(({ url }) => url);
     const clock = createManualClock(first.clock.nowMs());
-    const later = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock });
+    const later = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000, clock });
     closing.push(() => later.close());
     later.trust.keepIn(kept);
     expect(later.trust.isApart(hostOf(first.nodes[0]))).toBe(false);

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { bytesToHex, hexToBytes } from '../../../../src/lib/hex.ts';
 import type { Authorization } from '../../../../src/payment/settler.ts';
 import { createSurplusCount, createTransferBooks, forBooks, readReceipts } from '../../../../src/payment/usdc/books.ts';
 import { createEvidence, type Evidence, type TransactionReceipt } from '../../../../src/payment/usdc/evidence.ts';
 import { TRANSFER } from '../../../../src/payment/usdc/token.ts';
 import type { Payment } from '../../../../src/store/ports/payments.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { RpcFault, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { reservation } from '../../../support/ledger/ledger-rows.ts';
 import { USDC } from '../../../support/usdc/payments.ts';
@@ -18,7 +19,7 @@ let node: TokenNode;
 let chain: OpenChainClient;
 beforeEach(async () => {
   node = await startTokenNode();
-  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
 });
 afterEach(async () => {
   await chain.close();
@@ -165,7 +166,7 @@ describe('the reads of the books', () => {
 
   test('go to another provider than the first', async () => {
     const second = await startTokenNode();
-    const both = createChainClient({ rpcUrls: [node.server.url, second.server.url], chainId: 5042, timeoutMs: 30_000 });
+    const both = openClient({ rpcUrls: [node.server.url, second.server.url], chainId: 5042, timeoutMs: 30_000 });
     await readReceipts(both, [randomBytes(32)]);
     await forBooks(both).request('eth_getBlockByNumber', ['latest', false]);
     const [outcome] = await forBooks(both).batch([
@@ -189,7 +190,7 @@ describe('a second look at a receipt', () => {
     node.server.methods.eth_getTransactionReceipt = () => first;
     other.server.methods.eth_getTransactionReceipt = () => second;
     node.server.fault = first ? null : '500';
-    const both = createChainClient({ rpcUrls: [node.server.url, other.server.url], chainId: 5042, timeoutMs: 30_000 });
+    const both = openClient({ rpcUrls: [node.server.url, other.server.url], chainId: 5042, timeoutMs: 30_000 });
     const read = (await readReceipts(both, [hash], 0))(hash);
     await both.close();
     await other.server.stop();
@@ -247,7 +248,7 @@ describe('what came in beyond the ledger', () => {
         );
       },
     });
-    const client = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
+    const client = openClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
     const surplus = createSurplusCount({
       chain: client,
       usdc: USDC,

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import { type ChainCheck, createChainCheck } from '../../../../src/payment/usdc/checks.ts';
 import { balanceOfCalldata, isValidSignatureCalldata, transferCalldata } from '../../../../src/payment/usdc/token.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
@@ -20,7 +21,7 @@ let sender: `0x${string}` = SENDER;
 beforeEach(async () => {
   sender = SENDER;
   node = await startRpcServer();
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(1_800_000_000_000);
   check = createChainCheck(chain, USDC, () => sender, clock);
 });
@@ -63,7 +64,7 @@ test.each([
 
 test('with two providers the agreed head counts, not the block of the one that was read; without one nobody is read', async () => {
   const other = await startRpcServer();
-  const two = createChainClient({ rpcUrls: [node.url, other.url], chainId: 5042, timeoutMs: 30_000, clock });
+  const two = openClient({ rpcUrls: [node.url, other.url], chainId: 5042, timeoutMs: 30_000, clock });
   const witnessed = createChainCheck(two, USDC, () => SENDER, clock);
   for (const { methods } of [node, other]) {
     methods.eth_call = answer(9_000_000n, 1n);

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { createChainCheck } from '../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../src/payment/usdc/evidence.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { RpcFault } from '../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../support/usdc/payments.ts';
 import { randomAuthorization, startTokenNode, type TokenNode } from '../../../support/usdc/token-node.ts';
@@ -19,7 +20,7 @@ async function world(): Promise<{ liar: TokenNode; honest: readonly TokenNode[];
   if (!liar) throw new Error('no node');
   for (const { server } of nodes) server.methods.eth_blockNumber = () => '0x64';
   const rpcUrls = nodes.map(({ server }) => server.url);
-  const chain = createChainClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls, chainId: 5042, timeoutMs: 60_000 });
   closing.push(
     ...nodes.map(
       ({ server }) =>

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../../src/chain/rpc/client.ts';
 import type { Authorization } from '../../../../src/payment/settler.ts';
 import { createEvidence } from '../../../../src/payment/usdc/evidence.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { RpcFault, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';
 import { USDC } from '../../../support/usdc/payments.ts';
@@ -34,7 +34,7 @@ async function lookupOf(authorization: Authorization, ...nodes: Parameters<typeo
   const servers = await Promise.all(
     nodes.map((methods) => startRpcServer({ eth_chainId: () => '0x13b2', ...methods })),
   );
-  const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
   closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
   return createEvidence(chain, USDC).lookup(authorization, 1);
 }
@@ -73,7 +73,7 @@ test('the header of one node and the state of another that lags behind it prove 
 /** The real lookup of a used authorization, after the node's answers were twisted. */
 async function lookupUsed(twist: (node: Awaited<ReturnType<typeof startTokenNode>>) => void, atBlock?: number) {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -116,7 +116,7 @@ test('a used authorization whose money went elsewhere, or that was cancelled, ha
   });
   expect(elsewhere.found).toEqual({ kind: 'failed', reason: 'invalid_exact_evm_nonce_already_used' });
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -155,7 +155,7 @@ test('a receipt of the right transaction whose log another contract wrote proves
 
 test('a payment in the very block at which it was checked is found', async () => {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -198,7 +198,7 @@ test('logs are asked for in spans that public nodes take, from the first block t
 
 test('every question has the rank that was asked for, and that of a settlement by default', async () => {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),
@@ -257,7 +257,7 @@ describe('a transaction that a third party names', () => {
     paysFor = randomAuthorization(),
   ) {
     const node = await startTokenNode();
-    const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+    const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
     closing.push(
       () => chain.close(),
       () => node.server.stop(),

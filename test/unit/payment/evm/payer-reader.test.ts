@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { encodeDeployData } from 'viem';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { artifacts } from '../../../../dev/contracts.ts';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { UpstreamFailed } from '../../../../src/errors.ts';
 import { bytesToHex } from '../../../../src/lib/hex.ts';
 import {
@@ -11,6 +11,7 @@ import {
   PAYER_READER_CODE,
   payerReaderCall,
 } from '../../../../src/payment/usdc/payer-reads.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';
 import { createManualClock } from '../../../support/manual-clock.ts';
@@ -43,7 +44,7 @@ describe('a reader', () => {
   let chain: OpenChainClient;
   beforeEach(async () => {
     node = await startRpcServer();
-    chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
+    chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   });
   afterEach(async () => {
     await chain.close();
@@ -246,7 +247,7 @@ describe('a reader', () => {
         return answered(2)();
       };
       const clock = createManualClock(1_800_000_000_000);
-      const learning = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000, clock });
+      const learning = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000, clock });
       const read = createAdmissionReader(learning, USDC, clock);
       const reads = ends([read(newPayer(), STAYS, 'a'), read(newPayer(), STAYS, 'b')]);
       let isOver = false;

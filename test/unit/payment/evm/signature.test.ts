@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
 import type { PayerReading, Sale } from '../../../../src/payment/rail.ts';
 import type { Authorization } from '../../../../src/payment/settler.ts';
@@ -11,6 +11,7 @@ import {
   createSignatureCheck,
 } from '../../../../src/payment/usdc/checks.ts';
 import { domainSeparator } from '../../../../src/payment/usdc/token.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
 import { newKey, plainRequirement, signAuthorization, signedPayment, USDC } from '../../../support/usdc/payments.ts';
@@ -38,7 +39,7 @@ beforeEach(async () => {
       return `0x${word(2000n)}${word((500n << 8n) | flags)}`;
     },
   });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(1_800_000_000_000);
   const checked = createSignatureCheck({
     check: createChainCheck(chain, USDC, () => USDC, clock),

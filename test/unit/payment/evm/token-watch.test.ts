@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient, type OpenChainClient } from '../../../../src/chain/rpc/client.ts';
+import type { OpenChainClient } from '../../../../src/chain/rpc/client.ts';
 import { hexToBytes } from '../../../../src/lib/hex.ts';
 import { createTokenWatch, type TokenWatch } from '../../../../src/payment/usdc/checks.ts';
 import { zeroTransferCalldata } from '../../../../src/payment/usdc/token.ts';
+import { openClient } from '../../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../support/chain/rpc-server.ts';
 import { watchedChain } from '../../../support/chain/watched-chain.ts';
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts';
@@ -24,7 +25,7 @@ let said: [level: string, detail: object][];
 let watch: TokenWatch;
 beforeEach(async () => {
   node = await startRpcServer({ eth_call: fine });
-  chain = createChainClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
+  chain = openClient({ rpcUrls: [node.url], chainId: 5042, timeoutMs: 30_000 });
   clock = createManualClock(1_800_000_000_000);
   [said, sender] = [[], `0x${'aa'.repeat(20)}`];
   const watched = watchedChain(chain);
@@ -176,7 +177,7 @@ describe('over several providers', () => {
   /** Tests the token over a provider for each of these, in the order in which they are asked. */
   async function over(...says: readonly Say[]) {
     const nodes = await Promise.all(says.map((say) => startRpcServer({ eth_call: say })));
-    const several = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+    const several = openClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
     const own = createTokenWatch({
       chain: several,
       usdc: USDC,

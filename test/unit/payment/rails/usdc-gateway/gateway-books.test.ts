@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type ChainClient, createChainClient } from '../../../../../src/chain/rpc/client.ts';
+import type { ChainClient } from '../../../../../src/chain/rpc/client.ts';
 import type { RpcCall, RpcOptions } from '../../../../../src/chain/rpc/wire.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createGatewayBooks } from '../../../../../src/payment/usdc/gateway-client.ts';
@@ -8,6 +8,7 @@ import { AUTHORIZATION_USED, TRANSFER } from '../../../../../src/payment/usdc/to
 import { createSqliteStores } from '../../../../../src/store/open.ts';
 import type { Payment } from '../../../../../src/store/ports/payments.ts';
 import type { LedgerStores } from '../../../../../src/store/ports/stores.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
 import { openMemoryLedger } from '../../../../support/ledger/fresh-ledger.ts';
 import { hash32, reservation } from '../../../../support/ledger/ledger-rows.ts';
@@ -185,7 +186,7 @@ test('one provider that shows too little stops nothing while the other one is si
     ),
   );
   const [honest, liar] = nodes;
-  const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
   if (!honest || !liar) throw new Error('no providers');
   honest.fault = '500';
   const rows = await rowsOf('a');

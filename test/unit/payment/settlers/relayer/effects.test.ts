@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type ChainClient, createChainClient, type OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
+import type { ChainClient, OpenChainClient } from '../../../../../src/chain/rpc/client.ts';
 import type { RpcOptions } from '../../../../../src/chain/rpc/wire.ts';
 import { createEffects, type Effects } from '../../../../../src/payment/relayer/requests.ts';
 import type { Ask, Timer } from '../../../../../src/payment/relayer/state.ts';
 import type { Flight } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { createManualClock, type ManualClock } from '../../../../support/manual-clock.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
@@ -28,7 +29,7 @@ beforeEach(async () => {
   node = await startTokenNode();
   node.server.methods.eth_getTransactionCount = () => '0x5';
   node.server.methods.eth_sendRawTransaction = () => '0x1';
-  chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
+  chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   clock = createManualClock(1_800_000_000_000);
   stopping = new AbortController();
   [fees, signals] = [[], new Map()];
@@ -156,7 +157,7 @@ describe('a broadcast that the first provider refuses', () => {
   /** Sends one transaction over two providers of different hosts, of which each takes it or refuses it. */
   async function sendOver(first: () => unknown, second: () => unknown) {
     const nodes = [node, await startTokenNode()];
-    const both = createChainClient({
+    const both = openClient({
       rpcUrls: nodes.map(({ server }) => server.url),
       chainId: 5042,
       timeoutMs: 60_000,

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { createFees } from '../../../../../src/payment/relayer/gas.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 
@@ -21,7 +21,7 @@ async function bench() {
     },
   });
   const stop = new AbortController();
-  const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => server.stop(),
@@ -188,7 +188,7 @@ test('one provider’s sudden base fee does not count: another is asked, once it
       startRpcServer({ eth_getBlockByNumber: () => ({ baseFeePerGas: hex(fee()), gasLimit: '0x1c9c380' }) }),
     ),
   );
-  const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
   closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
   const clock = createManualClock(1_800_000_000_000);
   const fees = createFees(chain, clock, new AbortController().signal);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { createGasWatch, type GasReading } from '../../../../../src/payment/relayer/gas.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
 
 const RELAYER = `0x${'aa'.repeat(20)}` as const;
@@ -12,7 +12,7 @@ afterEach(async () => {
 
 async function watching(balance: () => unknown) {
   const server = await startRpcServer({ eth_getBalance: balance, eth_gasPrice: () => '0x4a817c800' });
-  const chain = createChainClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [server.url], chainId: 5042, timeoutMs: 30_000 });
   closing.push(
     () => chain.close(),
     () => server.stop(),
@@ -108,7 +108,7 @@ describe('over several providers', () => {
         startRpcServer({ eth_getBalance: () => balance, eth_gasPrice: () => price }),
       ),
     );
-    const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+    const chain = openClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
     closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
     return {
       ...createGasWatch({ chain, relayer: RELAYER, log: linesTo([]) }),

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { loadConfig } from '../../../../../src/config.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { createRelayerMetrics } from '../../../../../src/payment/relayer/gas.ts';
@@ -13,6 +12,7 @@ import { createWallet } from '../../../../../src/payment/relayer/transactions.ts
 import { createChainCheck, createTokenWatch } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
 import { NOTHING_SPENT, type Spending } from '../../../../../src/store/ports/stores.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { addMempool } from '../../../../support/usdc/mempool.ts';
@@ -63,7 +63,7 @@ async function bench({
   const spending = storesOf(db).spending;
   await spending.add(TODAY, spent);
   const clock = createManualClock(NOON);
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   const wallet = createWallet(PRIVATE_KEY, 5042);
   const registry = new Registry();
   const log = { info: () => {}, warn: () => {}, error: () => {} };

@@ -1,12 +1,12 @@
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import { tryOut } from '../../../../../src/payment/relayer/requests.ts';
 import { judgeTrial, learnPayers, planRound } from '../../../../../src/payment/relayer/sending.ts';
 import type { Prepared } from '../../../../../src/payment/relayer/state.ts';
 import { type Job, MULTICALL3 } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomJob, startTokenNode } from '../../../../support/usdc/token-node.ts';
@@ -32,7 +32,7 @@ interface Trial {
 /** A node on which the test says who has code and how trials end; `trials` are those that were asked for. */
 async function bench() {
   const node = await startTokenNode();
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   closing.push(
     () => chain.close(),
     () => node.server.stop(),

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { encodeFunctionResult, parseAbi } from 'viem';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
 import type { MinedCost } from '../../../../../src/payment/relayer/gas.ts';
 import { createRelayer } from '../../../../../src/payment/relayer/relayer.ts';
@@ -9,6 +8,7 @@ import { createWallet, MULTICALL3 } from '../../../../../src/payment/relayer/tra
 import { type Intent, type Outcome, REVERTED } from '../../../../../src/payment/settler.ts';
 import { CALL_GAS, createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { addMempool, settles } from '../../../../support/usdc/mempool.ts';
@@ -47,7 +47,7 @@ async function bench() {
     return encodeFunctionResult({ abi, functionName: 'aggregate3', result });
   };
   const clock = createManualClock(Date.now());
-  const chain = createChainClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
+  const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 30_000 });
   const wallet = createWallet(bytesToHex(randomBytes(32)), 5042);
   const heads = new Set<() => void>();
   const self = {

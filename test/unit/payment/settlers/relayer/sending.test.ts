@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { chainBusy } from '../../../../../src/chain/rpc/failover.ts';
 import { createEffects } from '../../../../../src/payment/relayer/requests.ts';
 import { newest } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
 import { createEvidence } from '../../../../../src/payment/usdc/evidence.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../../support/chain/rpc-server.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
@@ -272,7 +272,7 @@ describe('a transaction that is late', () => {
 
   test('is handed to every provider', async () => {
     const nodes = [await startRpcServer({}), await startRpcServer({})];
-    const chain = createChainClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
+    const chain = openClient({ rpcUrls: nodes.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
     closing.push(() => chain.close(), ...nodes.map((node) => () => node.stop()));
     const arrived = nodes.map(
       (node) =>

@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { type TryOutOptions, tryOperation } from '../../../../../src/payment/relayer/requests.ts';
 import { newOperationJob } from '../../../../../src/payment/relayer/transactions.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { RpcFault, type RpcServer, startRpcServer } from '../../../../support/chain/rpc-server.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -34,7 +34,7 @@ async function simulated(leastBlock: number | null, ...heads: number[]) {
 }
 
 async function trial(leastBlock: number | null, servers: readonly RpcServer[]) {
-  const chain = createChainClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 60_000 });
+  const chain = openClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 60_000 });
   closing.push(() => chain.close());
   const { signal } = new AbortController();
   const options = { chain, relayer: `0x${'77'.repeat(20)}`, signal } as unknown as TryOutOptions;

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createChainClient } from '../../../../../src/chain/rpc/client.ts';
 import { tryOut } from '../../../../../src/payment/relayer/requests.ts';
 import { judgeTrial, learnPayers, planRound } from '../../../../../src/payment/relayer/sending.ts';
 import { batchAnswer, type Job, MULTICALL3 } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
+import { openClient } from '../../../../support/chain/client.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomJob, startTokenNode, type TokenNode } from '../../../../support/usdc/token-node.ts';
@@ -50,7 +50,7 @@ async function over(...providers: readonly Says[]) {
     nodes.push(node);
     closing.push(() => node.server.stop());
   }
-  const chain = createChainClient({
+  const chain = openClient({
     rpcUrls: nodes.map(({ server }) => server.url),
     chainId: 5042,
     timeoutMs: 60_000,
