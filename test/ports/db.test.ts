@@ -53,6 +53,7 @@ const ADD = sql<Account, { id: string }>(
   `INSERT INTO accounts (id, amount, ok, at) VALUES (@id::text, @amount::numeric, @ok::boolean, @at::bigint)
    ON CONFLICT DO NOTHING RETURNING id`,
 );
+const TOUCH = sql<{ at: number }>('UPDATE accounts SET at = @at::bigint');
 const PAY = sql<{ from: string; amount: bigint; to: string }, { id: string; amount: bigint }>(
   'UPDATE accounts SET amount = amount - @amount::numeric WHERE id = @from AND amount >= @amount::numeric RETURNING id, amount',
   ["INSERT INTO entries (account, note) SELECT done.id, 'paid ' || @to::text FROM done"],
@@ -82,6 +83,14 @@ describeLedgers('a database that holds the ledger', ({ name }) => {
     const rich = { id: 'rich', amount: 2n ** 62n, ok: true, at: 1_800_000_000_000 };
     expect([await add(rich), await add({ ...account('poor', 0n), ok: false })]).toEqual([1, 1]);
     expect(await all()).toEqual([{ ...account('poor', 0n), ok: false }, rich]);
+  });
+
+  test('gives no rows of a statement that returns none', async () => {
+    const rows = open.db.write(
+      'payments',
+      step([TOUCH({ at: 1 })], ([touched]) => touched?.rows),
+    );
+    expect(await rows).toEqual([]);
   });
 
   test.each([[[]], [['a']], [['a', 'b', 'none']]])('finds by the list %j', async (ids) => {

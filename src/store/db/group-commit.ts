@@ -6,21 +6,20 @@ import { type LogSync, openLogSync, type SyncFile } from './log-sync.ts';
 
 // One durable commit for many writes to SQLite, because the sync to disk is most of a write's cost.
 // 1. Writes wait for the end of their turn of the event loop, and for the sync of the batch before.
-// 2. They run in their order, in one immediate transaction. When one of them is at fault, all are rolled back and run
-//    again, each in a savepoint, so that only this one rejects. Savepoints cost a tenth of a write, so the first
-//    attempt has none. A write may run twice, and must have no other effect.
-// 3. Nothing resolves before the transaction is on disk. The sync comes after COMMIT (log-sync.ts). Until then reads
-//    see the batch, but no later write resolves: what was read can be relied on once a write after the read has
-//    resolved.
-// 4. When the disk is full, the database locked or closed, every write of the batch rejects, and none was made. When
-//    the sync fails they reject too, and may have been made.
+// 2. They run in their order, in one immediate transaction. When one is at fault, all are rolled back and run again,
+//    each in a savepoint, so that only this one rejects. Savepoints cost a tenth of a write, so the first attempt has
+//    none. A write may run twice, and must have no other effect.
+// 3. Nothing resolves before the sync after COMMIT (log-sync.ts). Until then reads see the batch, but no later write
+//    resolves: what was read is sure once a write after the read has resolved.
+// 4. When the disk is full, the database locked or closed, the whole batch rejects, and none of it was made. When the
+//    sync fails it rejects too, and may have been made.
 
 /** So that a burst does not block the event loop for long. */
 const MAX_BATCH = 256;
 
 const LONGEST_WAIT_MS = 100;
 
-/** Resolves once the write is on disk. One that `canWait` joins the next transaction, for LONGEST_WAIT_MS at most. */
+/** Resolves once the write is on disk. One that `canWait` joins the next batch, for LONGEST_WAIT_MS at most. */
 export type GroupCommit = <T>(write: () => T, timing?: 'now' | 'canWait') => Promise<T>;
 
 // --- A batch
@@ -33,10 +32,10 @@ interface Waiting {
   fail(error: unknown): void;
 }
 
-/** Called when a batch has failed, not for the fault of a write. */
+/** For a failed batch, not for a write's own fault. */
 type OnFailure = (failure: Error) => void;
 
-/** With a `log` its sync is made outside of the event loop, else by COMMIT itself. */
+/** With a `log` the sync is made outside of the event loop, else by COMMIT. */
 export function createGroupCommit(
   db: Sqlite,
   log: LogSync | null = null,
@@ -147,7 +146,7 @@ interface Group {
 
 const ofDatabases = new WeakMap<Sqlite, Group>();
 
-/** The group of a connection, made at the first call. `syncFile` syncs its log in place of the system. */
+/** The group that all stores on a connection share, made at the first call. `syncFile` replaces the system's sync. */
 export function groupOf(db: Sqlite, syncFile?: SyncFile): Group {
   const known = ofDatabases.get(db);
   if (known) return known;
@@ -158,11 +157,6 @@ export function groupOf(db: Sqlite, syncFile?: SyncFile): Group {
   const group: Group = { commit, log, failure: null };
   ofDatabases.set(db, group);
   return group;
-}
-
-/** All stores on a connection share its group commit, and so share transactions. */
-export function groupCommitOf(db: Sqlite): GroupCommit {
-  return groupOf(db).commit;
 }
 
 /** Resolves when a sync has failed, after which the connection takes no more writes; else never. */

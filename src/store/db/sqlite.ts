@@ -4,7 +4,7 @@ import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { asFileError, migrate, openNamed, type Sqlite } from '../../lib/sqlite-file.ts';
-import { closeAfterWrites, groupCommitOf, groupOf, rewriteLog, syncFailureOf } from './group-commit.ts';
+import { closeAfterWrites, groupOf, rewriteLog, syncFailureOf } from './group-commit.ts';
 import { stepsOf } from './migrate.ts';
 import type { Call, LedgerDatabase, OpenDatabase, Plan, Result, Step } from './port.ts';
 import { type Dialect, kept, type Rendered, render } from './sql.ts';
@@ -86,7 +86,7 @@ export function openSqlite(db: Sqlite): OpenDatabase {
 }
 
 function createDatabase(db: Sqlite): LedgerDatabase {
-  const commit = groupCommitOf(db);
+  const { commit } = groupOf(db);
   const { run, look } = createCalls(db);
   const runStep = <T>({ calls, read }: Step<T>): T => read(calls.map((call) => run(call)));
   return {
@@ -166,7 +166,7 @@ export function createCalls(db: Sqlite) {
 }
 
 /** One row is inserted faster as VALUES than by a SELECT. */
-const asValues = (text: string): string => text.replace(/\bSELECT ([^()]*?)\s+FROM\s+done$/, 'VALUES ($1)');
+const asValues = (text: string): string => text.replace(/SELECT ([^()]*) FROM done$/, 'VALUES ($1)');
 
 function bound(db: Sqlite, { text, slots }: Rendered, done: readonly string[] = []): Bound {
   const takers = slots.map(({ name, at, column, done: of }): Taker => {
@@ -189,12 +189,10 @@ function onlyOf(rows: unknown): Record<string, unknown> {
 }
 
 function valuesOf({ takers }: Bound, values: Call['values'], row: readonly unknown[] = []): unknown[] {
-  const all = new Array<unknown>(takers.length);
-  for (let at = 0; at < takers.length; at++) all[at] = (takers[at] as Taker)(values, row);
-  return all;
+  return takers.map((take) => take(values, row));
 }
 
-/** A value as SQLite binds it. An integer beyond 64 bits goes into a column of decimal text. */
+/** A value as SQLite binds it: undefined as NULL, and an integer beyond 64 bits as decimal text. */
 export function boundValue(value: unknown): unknown {
   if (typeof value === 'boolean') return value ? 1 : 0;
   return typeof value === 'bigint' && BigInt.asIntN(64, value) !== value ? String(value) : value;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { createGroupCommit, type GroupCommit, groupCommitOf } from '../../../../src/store/db/group-commit.ts';
+import { createGroupCommit, type GroupCommit, groupOf } from '../../../../src/store/db/group-commit.ts';
 
 let folder: string;
 let db: Sqlite;
@@ -110,10 +110,10 @@ describe('a write that can wait', () => {
 
 describe('sharing between stores', () => {
   test('writes of several stores on one connection share a transaction; another connection has its own', async () => {
-    const commits = [groupCommitOf(db), groupCommitOf(db)];
+    const commits = [groupOf(db).commit, groupOf(db).commit];
     await Promise.all(commits.map((share, at) => share(note(`n${at}`))));
     expect([names(), ran('COMMIT')]).toEqual([['n0', 'n1'], 1]);
-    expect(groupCommitOf(other)).not.toBe(commits[0]);
+    expect(groupOf(other).commit).not.toBe(commits[0]);
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Sqlite } from '../../../../src/lib/sqlite-file.ts';
-import { groupCommitOf } from '../../../../src/store/db/group-commit.ts';
+import { groupOf } from '../../../../src/store/db/group-commit.ts';
 import type { OpenDatabase } from '../../../../src/store/db/port.ts';
 import { openSqlite } from '../../../../src/store/db/sqlite.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
@@ -34,7 +34,7 @@ afterEach(async () => {
 /** Makes a batch fail, as on a full disk. */
 const fail = () =>
   expect(
-    groupCommitOf(db)(() => {
+    groupOf(db).commit(() => {
       throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL');
     }),
   ).rejects.toMatchObject({ code: 'ledger_unavailable' });
