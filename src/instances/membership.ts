@@ -1,36 +1,29 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common, Log } from '../lib/common.ts';
 import { inTime } from '../lib/tasks.ts';
 import { type InstancesStore, LIVING_MS, type Standing } from '../store/ports/instances.ts';
 
 const HEARTBEAT_MS = 1000;
-/** A leader whose last heartbeat is older may be replaced. */
+/** After so long without a heartbeat a leader may be replaced. */
 const LEASE_MS = 6000;
-/** So much before its lease ends the leader steps down: two lead only with unequal clocks, or after a pause. */
+/** The leader steps down so long before its lease ends: two lead only with unequal clocks, or after a pause. */
 const MARGIN_MS = 1500;
 /** After so long without an answer of the ledger, the leader's last report does not count. */
 const REPORT_AGE_MS = 5000;
-/** Time-out of a heartbeat: the lease must not end, and no leader go on, while it waits. */
+/** Time-out of a heartbeat: no lease must end while it waits. */
 const ANSWER_MS = 2000;
-/** Heartbeats at the start. The ledger was opened before: without an answer it is busy rather than away. */
+/** Tried at the start: a ledger that was just opened and does not answer is busy rather than away. */
 const FIRST_HEARTBEATS = 5;
 
 export interface Leading {
   /** The ledger checks the token before each broadcast. After a rejection come `stepDown` and `lead` again. */
   lead(fencingToken: number): Promise<void>;
-  /** Ends leading at once. The next leader takes over open payments. */
+  /** At once. The next leader takes over open payments. */
   stepDown(): void;
-  /** Takes over the open payments of these instances. After a rejection the next heartbeat tries it again. */
+  /** Takes over open payments. After a rejection the next heartbeat tries again. */
   takeOver(dead: readonly string[]): Promise<void>;
-  /** For the other instances, as text; null while there is none. */
+  /** For the other instances. */
   report(): string | null;
-}
-
-interface MembershipOptions {
-  store: InstancesStore;
-  bootId: string;
-  clock: Clock;
-  log: Pick<Log, 'info' | 'warn'>;
 }
 
 export interface Membership {
@@ -39,20 +32,20 @@ export interface Membership {
   living(): readonly string[];
   /** The leader's last report; null without one, or when the ledger has not answered for 5 s. */
   reported(): string | null;
-  /** Resolves with the first heartbeat that is answered. Rejects when none of five is, or when leading cannot begin. */
+  /** Resolves with the first answered heartbeat. Rejects when none of five is, or when leading cannot begin. */
   start(leading: Leading): Promise<void>;
-  /** Steps down and gives the lease up for another instance. */
+  /** Steps down and gives up the lease. */
   stop(): Promise<void>;
 }
 
 /**
  * Sends this instance's heartbeats, and lets one instance lead.
  * 1. A heartbeat a second marks the instance as living, and takes or renews the lease, counted from before it was sent.
- * 2. Who gets the lease begins to lead with its fencing token. A leader that cannot renew it in time steps down.
- * 3. The leader takes over dead instances' open payments and deletes their rows. When a paused leader acts for a moment
- *    more, the ledger refuses its fencing token.
+ * 2. Who gets the lease leads with its fencing token, and steps down when it cannot renew in time.
+ * 3. The leader takes over dead instances' open payments and deletes their rows. The ledger refuses the token of a
+ *    leader that was paused and acts too late.
  */
-export function createMembership({ store, bootId, clock, log }: MembershipOptions): Membership {
+export function createMembership({ clock, log }: Common, store: InstancesStore, bootId: string): Membership {
   const ended = new AbortController();
   const lease = createLease(store, bootId, clock);
   const term = createTerm(log);
@@ -115,7 +108,7 @@ function createLease(store: InstancesStore, bootId: string, clock: Clock) {
   let heldUntilMs = Number.NEGATIVE_INFINITY;
 
   return {
-    /** Sends a heartbeat. Rejects, and changes nothing, when the ledger does not answer in time. */
+    /** Rejects, and changes nothing, when the ledger does not answer in time. */
     renew: async (): Promise<Standing> => {
       const askedMs = clock.nowMs();
       const renewed = await inAnswerTime(store.heartbeat(bootId, LEASE_MS, LIVING_MS), clock);
@@ -134,7 +127,7 @@ const inAnswerTime = <T>(asked: Promise<T>, clock: Clock): Promise<T> =>
   inTime(asked, ANSWER_MS, clock, () => new Error(`the ledger did not answer in ${ANSWER_MS} ms`));
 
 /** One term of leading. `token` is the fencing token from the start of `lead` to `stepDown`. */
-function createTerm(log: MembershipOptions['log']) {
+function createTerm(log: Log) {
   let token: number | null = null;
 
   function end(leading: Leading): void {
@@ -150,7 +143,7 @@ function createTerm(log: MembershipOptions['log']) {
       try {
         await leading.lead(fencingToken);
       } catch (error) {
-        // A part may have begun: it is ended, and the next step begins again.
+        // Parts that have begun are ended, and the next step begins again.
         end(leading);
         throw error;
       }
@@ -159,7 +152,7 @@ function createTerm(log: MembershipOptions['log']) {
   };
 }
 
-function createTakeOver(store: InstancesStore, log: MembershipOptions['log']) {
+function createTakeOver(store: InstancesStore, log: Log) {
   let running: Promise<void> | null = null;
 
   async function run(leading: Leading, dead: readonly string[]): Promise<void> {

@@ -82,7 +82,7 @@ async function openStores(config: Config, clock: Clock, log: Logger, registry: R
   const stores = await openPostgresStores({ url, poolSize, connectTimeoutMs, statementTimeoutMs, clock, onRetry });
   const share = openInstances({ clock, log }, url, connectTimeoutMs);
   await replacePredecessor(join(config.dataDir, 'boot-id'), bootId, share, log);
-  const membership = createMembership({ store: share.store, bootId, clock, log });
+  const membership = createMembership({ clock, log }, share.store, bootId);
   new Gauge({
     name: 'instance_leads',
     help: '1 while this instance leads those that share the ledger, else 0',

@@ -39,8 +39,8 @@ function newInstance() {
     takeOver: async (dead) => void done.push(`took over ${dead.join()}`),
     report: () => null,
   };
-  const log = { info: () => {}, warn: () => {} };
-  const membership = createMembership({ store, bootId: 'me', clock, log });
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const membership = createMembership({ clock, log }, store, 'me');
   /** Moves on by whole heartbeats, so that each has its turn. */
   const seconds = async (count: number) => {
     for (let at = 0; at < count; at++) {
