@@ -19,11 +19,11 @@ import type { InstancesStore, Notifications } from './ports/instances.ts';
 // What the instances over one ledger on PostgreSQL tell each other: heartbeats, which also renew or take the leader's
 // lease; notifications of payments; the windows of their limits (minute-windows.ts). Times are the database's own.
 
-/** A heartbeat that takes longer fails, so that the lease does not end while it waits. */
+/** The lease must not end while a heartbeat waits. */
 const HEARTBEAT_TIMEOUT_MS = 1500;
 /** Of each pool. */
 const POOL_SIZE = 5;
-// Two instances write one row only for the lease, and one statement decides that. So no stricter level is needed.
+// Instances write one row in common, the lease, and one statement decides it: no stricter level is needed.
 const BEGIN = fixed('BEGIN ISOLATION LEVEL READ COMMITTED');
 const DATABASE_NOW = fixed('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now');
 
@@ -72,8 +72,8 @@ const NOTE_SEEN = statement<{ bootId: string }>(
 const RENEW = statement<{ bootId: string; leaseMs: number }>(
   `UPDATE instance_lease SET until = ${NOW} + @leaseMs::BIGINT WHERE id = 1 AND holder = @bootId RETURNING fence`,
 );
-// A transaction that notes a broadcast locks the row's key until the note is on disk (`FOR KEY SHARE`). A renewal does
-// not change the key, so it does not wait. A heartbeat that would take the locked lease goes on without it.
+// A transaction that notes a broadcast locks the row's key until the note is on disk (`FOR KEY SHARE`). A renewal keeps
+// the key and does not wait. A heartbeat goes on without a locked lease.
 const TAKE = statement<{ bootId: string; leaseMs: number }>(
   `UPDATE instance_lease SET fence = fence + 1, said = NULL, holder = @bootId, until = ${NOW} + @leaseMs::BIGINT
     WHERE id = (SELECT id FROM instance_lease WHERE id = 1 AND until <= ${NOW} FOR UPDATE SKIP LOCKED)
@@ -130,12 +130,12 @@ const [ASK, ENDED] = ['percall_ask', 'percall_tell'];
 /** A notification holds less than 8,000 bytes; an id has 36. */
 const MOST_IDS = 150;
 const RECONNECT_MS = 1000;
-/** How often a statement checks the connection, and how long its answer may take: a half-open one reports no error. */
+/** A half-open connection reports no error: a statement checks it so often, and may take so long. */
 const [CHECK_MS, CHECK_ANSWER_MS] = [5000, 2000];
 
 /**
- * Listens on a connection of its own, which is opened again when it breaks. Until then, and on a database without
- * LISTEN, notifications are lost, and the receivers find the rows by polling.
+ * Listens on a connection of its own, which is opened again when it breaks. Without one, or without LISTEN,
+ * notifications are lost, and the receivers find the rows by polling.
  */
 function openNotifications({ clock, log }: Common, url: string, connectTimeoutMs: number, pool: Pool): Notifications {
   const listeners = { [ASK]: new Set<(id: string) => void>(), [ENDED]: new Set<(id: string) => void>() };

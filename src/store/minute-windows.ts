@@ -6,8 +6,8 @@ import { NOW } from './db/sql.ts';
 // Minute windows that all instances count in.
 // 1. Calls wait for the end of the event loop turn, or of the statement before theirs.
 // 2. One statement counts all that wait, and gives each its own number. Calls are taken back first.
-// 3. A count is on disk before its call is admitted, so that a crash of the database lets no client start from zero.
-// 4. When the ledger does not answer, the counts reject, and so do their calls: nothing is sold without it either.
+// 3. A count is on disk before its call is admitted: no crash of the database lets a client start from zero.
+// 4. When the ledger does not answer, the counts reject, and so do their calls.
 
 /** Expired windows are deleted after so many counted ones. */
 const TIDY_EVERY = 1000;
@@ -19,8 +19,7 @@ interface Values {
 }
 const GIVEN = `ROWS FROM (unnest(@names::text[]), unnest(@clients::bytea[]), unnest(@calls::bigint[]))
             AS more (name, client, calls)`;
-// A count reads the time once, as the end of a new window, less a window. All instances write rows in one order, so
-// that two that count the same clients never deadlock.
+// Time is read once, as a new window's end less a window. All instances write rows in one order, against deadlocks.
 const IS_OPEN = `minute_windows.ends_at > excluded.ends_at - ${WINDOW_MS}`;
 const COUNT = statement<Values>(
   `INSERT INTO minute_windows (name, client, ends_at, calls)
@@ -42,7 +41,7 @@ const TAKE_BACK = statement<Values>(
               FOR UPDATE OF minute_windows) AS back
     WHERE minute_windows.name = back.name AND minute_windows.client = back.client AND minute_windows.ends_at > ${NOW}`,
 );
-// Skips locked rows: a window that is being counted need not be deleted now.
+// A locked row is being counted, and need not be deleted now.
 const FORGET = fixed(`
   DELETE FROM minute_windows WHERE (name, client) IN
     (SELECT name, client FROM minute_windows WHERE ends_at <= (SELECT ${NOW}) FOR UPDATE SKIP LOCKED)`);
@@ -54,7 +53,7 @@ type Batch<T> = ReadonlyMap<string, Counting<T>>;
 
 const keyOf = ({ name, client }: Key): string => `${client.toString('base64')} ${name}`;
 
-/** Clients are stored as hashes with `salt`, so that the ledger alone identifies no client. */
+/** Clients are stored as hashes with `salt`: the ledger alone identifies none. */
 export function openPostgresWindows(run: Run, salt: string): OpenWindows {
   let counts = new Map<string, Counting<Counted>>();
   let backs = new Map<string, Counting<void>>();

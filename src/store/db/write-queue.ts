@@ -12,12 +12,12 @@ import {
 import type { Kind, Plan, Result, Step } from './port.ts';
 import { drive, resultOf, statementOf } from './postgres-text.ts';
 
-// One durable transaction and one round trip to PostgreSQL for many writes, as group commit is on SQLite.
+// One durable transaction and one round trip to PostgreSQL for many writes.
 // 1. Writes wait for the end of the event loop turn, or of the transaction before theirs. Neighbours of one kind become
-//    one statement, because that is most of a short write's cost.
-// 2. The transaction is sent whole, from BEGIN to COMMIT, so nothing waits for this process while a lock is held. First
-//    it takes the turn, a row, among the instances. Under READ COMMITTED each later statement sees all that earlier
-//    turns have committed, so a guard means what it means with one writer.
+//    one statement, which is most of a short write's cost.
+// 2. The transaction is sent whole, so no lock waits for this process. First it takes the turn, a row, among the
+//    instances. Under READ COMMITTED each later statement sees all that earlier turns have committed: a guard means
+//    what it means with one writer.
 // 3. A transaction that the database aborted is run again. One that violates a constraint is run in ever smaller parts,
 //    so that only the faulty write rejects.
 // 4. Nothing resolves before COMMIT was answered. When the connection is lost before, all writes reject, made or not.
@@ -39,18 +39,15 @@ const ALONE: Kind<Step<unknown>, unknown> = {
 export interface WriteQueue {
   write<T>(step: Step<T>): Promise<T>;
   share<Item, T>(kind: Kind<Item, T>, item: Item): Promise<T>;
-  /** Runs a plan in a transaction of its own, and again when another one aborts it. Later writes of this queue wait. */
+  /** In a transaction of its own, run again when another one aborts it. Later writes wait. */
   decide<T>(plan: () => Plan<T>): Promise<T>;
-  /** Resolves when nothing waits any more. */
   idle(): Promise<void>;
 }
 
-/** A write that may go together with others. */
 interface Shared {
   readonly kind: Kind<unknown, unknown>;
   readonly item: unknown;
 }
-/** A write that has a transaction of its own. */
 interface Planned {
   readonly plan: () => Plan<unknown>;
 }
@@ -62,8 +59,8 @@ type WaitingWrite = Shared & Ends;
 type WaitingPlan = Planned & Ends;
 
 /**
- * The queue of one turn, in this process: queues of one turn, in all instances, write one after the other. `onFailure`
- * is called when a transaction has failed for good, also when its outcome is unknown.
+ * This process's queue of one turn. The instances' queues of a turn write one after the other. `onFailure` is called
+ * when a transaction has failed for good, also when its outcome is unknown.
  */
 export function createWriteQueue(pool: Pool, retry: Retry, turn: string, onFailure: () => void = () => {}): WriteQueue {
   let waiting: (WaitingWrite | WaitingPlan)[] = [];
