@@ -22,14 +22,18 @@ export interface Payment extends PaymentKey {
   readonly validAfter: bigint;
   readonly validBefore: bigint;
   readonly signature: Uint8Array | null;
-  /** SHA-256 of contract, signed fields and signature. Null in a row from before it was stored. */
+  /**
+   * SHA-256 of the whole authorization (contract, signed fields, signature). Null in a row from before it was stored.
+   */
   readonly authorizationHash: Uint8Array | null;
   readonly requestHash: Uint8Array;
-  /** The request's, when it was reserved. Null in a row from before it was stored. */
+  /** The price of the request when it was reserved. Null in a row from before it was stored. */
   readonly price: bigint | null;
-  /** The amount paid, from the evidence. Null before settlement, and in a row from before it was stored. */
+  /**
+   * The amount paid, from the evidence. Null before the payment has settled, and in a row from before it was stored.
+   */
   readonly charged: bigint | null;
-  /** Whether the payer's address had code when the payment was verified; null before that. */
+  /** Whether code stood at the payer's address when the payment was verified; null before that. */
   readonly payerHasCode: boolean | null;
   readonly clientHash: Uint8Array;
   readonly identifierHash: Uint8Array | null;
@@ -40,13 +44,16 @@ export interface Payment extends PaymentKey {
   readonly reservedAt: number;
   readonly endedAt: number | null;
   readonly deliveries: number;
-  /** When the answer was first sent over an unbroken connection. Null before that, and in older rows. */
+  /**
+   * When the answer was first sent over a connection that did not break. Null before that, and in a row from before
+   * this was stored.
+   */
   readonly deliveredAt: number | null;
   /** The voucher that this sale charges. Null on every rail without channels. */
   readonly channel: PaymentChannel | null;
-  /** The call that settles the payment, unless it is the token's transfer. Wiped with the signature. */
+  /** The call that settles the payment, where it is another one than the token's transfer. Wiped with the signature. */
   readonly calldata: Uint8Array | null;
-  /** `x402` or `mpp`. Null in a row from before this was stored. */
+  /** The protocol that presented the payment: `x402` or `mpp`. Null in a row from before this was stored. */
   readonly protocol: string | null;
 }
 
@@ -63,10 +70,15 @@ export type ChannelAfter = Omit<ChannelState, 'block'>;
 export interface NewPayment extends Omit<Payment, SetLater | 'authorizationHash' | 'price' | 'channel' | 'protocol'> {
   readonly authorizationHash: Uint8Array;
   readonly price: bigint;
-  /** The listed path without the query, such as `/v1/paid/chain/wallet`. Only the operator's reports read it. */
+  /**
+   * The route's listed path without the query, such as `/v1/paid/chain/wallet`; the operator's reports alone read it.
+   */
   readonly route: string;
   readonly protocol: string;
-  /** The voucher that pays this sale, or comes with the deposit. Absent on every rail without channels. */
+  /**
+   * The voucher that pays this sale from a channel, or is presented with the deposit. Absent on every rail without
+   * channels.
+   */
   readonly channel?: ChannelCharge | null;
 }
 
@@ -129,7 +141,8 @@ export interface LedgerStore {
    * into a channel charges its voucher in the same step as it becomes `settled`: the channel's charges rise to
    * `channel.max`, its balance by `amount` unless a state of that block or a later one is noted, `charged` is the
    * price, and `channel.after` is set.
-   * With `fencingToken`, false also when its lease has ended. A store that one process holds has no lease.
+   * With `fencingToken`, false also when the lease with this token has ended. A store that one process holds has no
+   * lease.
    */
   move(
     id: string,
@@ -140,8 +153,9 @@ export interface LedgerStore {
     fencingToken?: number,
   ): Promise<boolean>;
   /**
-   * Notes the transactions that are about to be broadcast, for rows in one of the states `where`; returns their ids.
-   * With `fencingToken`, notes none when its lease has ended.
+   * Notes the transactions that are about to be broadcast, in one step. Only rows in one of the states `where` are
+   * noted; returns their ids. With `fencingToken`, notes none when the lease with this token has ended. A store that
+   * one process holds has no lease.
    */
   noteBroadcast(
     entries: readonly { id: string; transaction: Uint8Array }[],
@@ -160,29 +174,37 @@ export interface LedgerStore {
    */
   sumOfOpen(key: PaymentKey, id: string, contracts?: readonly Uint8Array[]): Promise<bigint>;
   /**
-   * Counts one delivery and returns the reply. Null after `max` deliveries, or when the reply has expired at `now`.
+   * Counts one delivery and returns the reply. Null when there were `max` deliveries already, or when the reply has
+   * expired at `now`.
    */
   takeReply(id: string, max: number, now: number): Promise<Uint8Array | null>;
   /**
-   * Notes the first delivery of a settled payment's reply; it is then kept until `keepUntil`. Later calls return false.
+   * Notes the first delivery of a settled payment's reply, at `now`. The reply is then kept until `keepUntil`. Later
+   * calls return false.
    */
   delivered(id: string, now: number, keepUntil: number): Promise<boolean>;
   /**
-   * Of the replies that are kept until a time after `from` and up to `to`, deletes the oldest, until the others have at
-   * most `bytes` bytes. Returns the number of those deleted.
+   * Deletes the oldest of the replies that are kept until a time between `from` (exclusive) and `to` (inclusive), until
+   * they have `bytes` bytes at the most. Returns their number.
    */
   trimReplies(from: number, to: number, bytes: number): Promise<number>;
-  /** Deletes replies that have expired. Returns their number. */
+  /** Deletes replies that have expired at `now`. Returns their number. */
   purgeReplies(now: number): Promise<number>;
   /** Bytes of all kept replies. */
   replyBytes(): Promise<number>;
-  /** Oldest first, at most `limit`. With `after`, only rows with a greater id. */
+  /** Rows in one of these states, oldest first, at most `limit`. With `after`, only rows with a greater id. */
   listByState(states: readonly PaymentState[], limit: number, after?: string): Promise<Payment[]>;
   /** Whether a payment of this payer on this key's network and contract has ever settled in this ledger. */
   hasSettled(payer: Omit<PaymentKey, 'nonce'>): Promise<boolean>;
-  /** Open rows of all other processes than these, ordered and limited as in `listByState`. */
+  /**
+   * Open rows of all other processes than these, oldest first, at most `limit`. With `after`, only rows with a greater
+   * id.
+   */
   listLeftBehind(living: readonly string[], limit: number, after?: string): Promise<Payment[]>;
-  /** Rejects when the store cannot be read or written. Reads one row, and writes only after a write has failed. */
+  /**
+   * Rejects when the store cannot be read, and when it cannot be written. Reads one row. It writes only after a write
+   * has failed.
+   */
   ping(): Promise<void>;
   countByState(): Promise<Record<PaymentState, number>>;
   close(): Promise<void>;
@@ -194,15 +216,18 @@ export interface SettledSum {
   /** The contract that payers signed for, which distinguishes `usdc-exact` from `usdc-gateway`. Null on Lightning. */
   readonly contract: Uint8Array | null;
   readonly count: number;
-  /** Base units of USDC, or millisatoshis. Of a sale in a channel what was charged, not a larger deposit. */
+  /**
+   * Base units of USDC, or millisatoshis. Of a sale in a channel what was charged, also when it brought a larger
+   * deposit.
+   */
   readonly amount: bigint;
 }
 
 /** Reader of the income. */
 export interface SettledReads {
   /**
-   * Sums of the payments that settled, or were claimed through our own routes, from `from` until before `to`, in Unix
-   * milliseconds. Reads only the rows of this span.
+   * Sums of the payments that settled, or were claimed through our own routes, from `from` (inclusive) to `to`
+   * (exclusive), in Unix milliseconds. Reads only the rows of this span.
    */
   settledBetween(from: number, to: number): Promise<SettledSum[]>;
 }
