@@ -4,7 +4,7 @@ import type { ChainClient } from '../../chain/rpc/client.ts';
 import { parseAnswer, quantity, type RpcCall, type RpcOutcome, readOutcome } from '../../chain/rpc/wire.ts';
 import type { Config } from '../../config.ts';
 import { type Clock, DAY_MS, isoDate } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common, Log } from '../../lib/common.ts';
 import { shareRun } from '../../lib/tasks.ts';
 import { formatNative } from '../../lib/units.ts';
 import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
@@ -192,17 +192,10 @@ export interface GasReading {
   readonly relayer: `0x${string}`;
 }
 
-interface GasWatchOptions {
-  readonly chain: ChainClient;
-  readonly relayer: `0x${string}`;
-  readonly onReading?: ((reading: GasReading) => void) | undefined;
-  readonly log: Pick<Log, 'info' | 'warn'>;
-}
-
 const slackOf = ({ balanceWei, neededWei }: GasReading): bigint => balanceWei - neededWei;
 
 /** Logs each change between short and enough. It may name what the public detail may not. */
-function createTelling(log: GasWatchOptions['log']) {
+function createTelling(log: Log) {
   let wasShort = false;
   return (reading: GasReading, expectedWei: bigint): void => {
     const isShort = slackOf(reading) < 2n * expectedWei;
@@ -217,7 +210,12 @@ function createTelling(log: GasWatchOptions['log']) {
 }
 
 /** Watches the relayer's balance. A call that could not be settled is refused before its handler runs. */
-export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptions) {
+export function createGasWatch(
+  log: Log,
+  chain: ChainClient,
+  relayer: `0x${string}`,
+  onReading?: (reading: GasReading) => void,
+) {
   let latest: GasReading | null = null;
   const tell = createTelling(log);
   const questions: readonly RpcCall[] = [
@@ -265,24 +263,18 @@ export function createGasWatch({ chain, relayer, onReading, log }: GasWatchOptio
 /** The token counts in millionths of a USDC, the chain's gas in units of 18 decimals. */
 const WEI_PER_UNIT = 10n ** 12n;
 
-interface GasBudgetOptions {
-  store: RelayerSpendingStore;
-  clock: Clock;
-  /** For gas in a UTC day; null means no limit. */
-  daily: Config['relayer']['dailyGas'];
-  /** What payments over the relayer brought in this UTC day, in USDC base units. */
-  incomeToday: () => Promise<bigint>;
-  /** For transactions that settled nothing, in wei a UTC day; null means no limit. */
-  dailyFailuresWei: bigint | null;
-  log: Pick<Log, 'error'>;
-}
-
 /**
  * Counts what gas costs in a UTC day, across restarts. Two budgets, neither a cap: what was sold is still settled.
  * Without the day's, nothing is sold. Without that for failures, accounts with code cannot buy: a contract can pass
  * every simulation and fail in the block at no cost, a plain account must send a transaction each time.
+ * A budget that is null is no limit. `incomeToday`: what the relayer's payments brought in, in USDC base units.
  */
-export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms }: GasBudgetOptions) {
+export function createGasBudget(
+  { clock, log }: Common,
+  store: RelayerSpendingStore,
+  { dailyGas, dailyFailuresWei }: Pick<Config['relayer'], 'dailyGas' | 'dailyFailuresWei'>,
+  incomeToday: () => Promise<bigint>,
+) {
   let spent = { day: '', number: -1, wei: 0n, failedWei: 0n };
 
   /** This UTC day's cost. Every member asks it, because the day may be new. Only then is the date formatted. */
@@ -293,7 +285,7 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
     return spent;
   }
 
-  const allowance = createAllowance(terms, () => today().day);
+  const allowance = createAllowance(dailyGas, incomeToday, () => today().day);
 
   return {
     /** Loads what was spent today before this start. Await it before the first sale. */
@@ -332,7 +324,11 @@ export function createGasBudget({ store, clock, dailyFailuresWei, log, ...terms 
 }
 
 /** The ledger has the income, as other processes earn too. It is read once half of the allowance is spent. */
-function createAllowance({ daily, incomeToday }: Pick<GasBudgetOptions, 'daily' | 'incomeToday'>, today: () => string) {
+function createAllowance(
+  daily: Config['relayer']['dailyGas'],
+  incomeToday: () => Promise<bigint>,
+  today: () => string,
+) {
   let income = { day: '', wei: 0n };
 
   function wei(): bigint | null {

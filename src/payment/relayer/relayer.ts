@@ -30,9 +30,12 @@ const BANNED = 'its payments cost gas and move nothing';
 /** What the state, the effects and the driver need. */
 export interface RelayerOptions
   extends Omit<StateOptions, 'wallet'>,
-    Omit<EffectsOptions, 'fees' | 'relayer' | 'signal'>,
-    Pick<DriverOptions, 'onHead' | 'onMined' | 'log'> {
+    Omit<EffectsOptions, 'fees' | 'relayer' | 'signal'> {
   readonly wallet: Wallet;
+  onHead(listener: () => void): () => void;
+  /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
+  onMined(cost: MinedCost, rails: readonly RailCost[]): void;
+  readonly log: Pick<Log, 'warn'>;
   isCareful(): boolean;
   /** Age of an open job, in milliseconds, that stops further sales. */
   readonly stallMs: number;
@@ -53,7 +56,7 @@ export function createRelayer(options: RelayerOptions): BareRelayer {
   const state = createState(options);
   const effects = createEffects({ ...options, fees, relayer: wallet.address, signal });
   const moment = (): Moment => ({ nowMs: clock.nowMs(), prices: fees.prices(), isCareful: options.isCareful() });
-  const driver = createDriver({ ...options, state, effects, moment });
+  const driver = createDriver(options, state, effects, moment);
 
   function isLate(): boolean {
     const [oldest] = state.open;
@@ -96,10 +99,8 @@ export interface OpenRelayer extends Relayer, Required<Pick<Settler, 'load' | 'r
 /** Opens the relayer with its heads, gas watch and gas budget. It may be stopped more than once. */
 export function openRelayer(options: OpenRelayerOptions): OpenRelayer {
   const { config, chain, wallet, token, metrics, clock, log } = options;
-  const gas = createGasWatch({ chain, relayer: wallet.address, onReading: metrics?.read, log });
-  const { dailyGas: daily, dailyFailuresWei } = config.relayer;
-  const { spending: store, incomeToday } = options;
-  const budget = createGasBudget({ store, clock, daily, incomeToday, dailyFailuresWei, log });
+  const gas = createGasWatch(log, chain, wallet.address, metrics?.read);
+  const budget = createGasBudget({ clock, log }, options.spending, config.relayer, options.incomeToday);
   metrics?.watchBudget(budget);
   const heads = createHeads(config.collector.wsUrls, log);
   const relayer = createRelayer({
@@ -136,18 +137,8 @@ export function openRelayer(options: OpenRelayerOptions): OpenRelayer {
   };
 }
 
-interface DriverOptions {
-  readonly state: State;
-  readonly effects: Effects;
-  moment(): Moment;
-  onHead(listener: () => void): () => void;
-  /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
-  onMined(cost: MinedCost, rails: readonly RailCost[]): void;
-  readonly log: Pick<Log, 'warn'>;
-}
-
 /** Runs the machine: one event after the other. Its effects run concurrently; each answer is one event. */
-function createDriver({ state, effects, moment, onHead, onMined, log }: DriverOptions) {
+function createDriver({ onHead, onMined, log }: RelayerOptions, state: State, effects: Effects, moment: () => Moment) {
   const ends = createEnds<Job, Outcome>();
   const operationEnds = createEnds<OperationJob, OperationOutcome>();
   let stopListening = (): void => {};

@@ -6,6 +6,7 @@ import type { Sqlite } from '../../../../../src/lib/sqlite-file.ts';
 import { createGasBudget } from '../../../../../src/payment/relayer/gas.ts';
 import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
+import { quiet } from '../../../../support/quiet.ts';
 
 const NOON = Date.UTC(2026, 10, 21, 12);
 const HOUR_MS = 3_600_000;
@@ -29,23 +30,17 @@ afterEach(async () => {
 /** What was noted is on disk, or was refused: writes share a transaction at the end of the turn. */
 const written = () => new Promise((next) => setImmediate(() => setImmediate(next)));
 
+const log = { ...quiet, error: (detail: object) => void errors.push(detail) };
+
 /** As a process that starts: it knows what is on disk. */
 async function started(
   dailyWei: bigint | null,
   clock = createManualClock(NOON),
   dailyFailuresWei: bigint | null = null,
 ) {
-  const log = { error: (detail: object) => void errors.push(detail) };
-  const daily = dailyWei === null ? null : { wei: dailyWei, plusIncome: false };
+  const dailyGas = dailyWei === null ? null : { wei: dailyWei, plusIncome: false };
   const incomeToday = () => Promise.reject(new Error('a fixed budget asks for no income'));
-  const budget = createGasBudget({
-    store: storesOf(db).spending,
-    clock,
-    daily,
-    incomeToday,
-    dailyFailuresWei,
-    log,
-  });
+  const budget = createGasBudget({ clock, log }, storesOf(db).spending, { dailyGas, dailyFailuresWei }, incomeToday);
   await budget.load();
   const spend = (wei: bigint, failedWei = 0n) =>
     budget.note({ wei, failedWei, gasUsed: 100_000n, gasPrice: 1n, payments: 2, settled: 1 });
@@ -122,18 +117,17 @@ describe('a budget that the day’s income adds to', () => {
   /** Its own 2 USDC, and what `income` holds, which is read again at each refresh. */
   async function growing(clock = createManualClock(NOON)) {
     const income = { units: 0n, reads: 0, isAway: false };
-    const budget = createGasBudget({
-      store: storesOf(db).spending,
-      clock,
-      daily: { wei: 2n * WEI, plusIncome: true },
-      incomeToday: async () => {
+    const dailyGas = { wei: 2n * WEI, plusIncome: true };
+    const budget = createGasBudget(
+      { clock, log },
+      storesOf(db).spending,
+      { dailyGas, dailyFailuresWei: null },
+      async () => {
         income.reads += 1;
         if (income.isAway) throw new Error('the ledger is away');
         return income.units;
       },
-      dailyFailuresWei: null,
-      log: { error: (detail: object) => void errors.push(detail) },
-    });
+    );
     await budget.load();
     const spend = (wei: bigint) =>
       budget.note({ wei, failedWei: 0n, gasUsed: 100_000n, gasPrice: 1n, payments: 1, settled: 1 });

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createGasWatch, type GasReading } from '../../../../../src/payment/relayer/gas.ts';
 import { openClient } from '../../../../support/chain/client.ts';
 import { startRpcServer } from '../../../../support/chain/rpc-server.ts';
+import { quiet } from '../../../../support/quiet.ts';
 
 const RELAYER = `0x${'aa'.repeat(20)}` as const;
 const GWEI = 10n ** 9n;
@@ -20,11 +21,12 @@ async function watching(balance: () => unknown) {
   const readings: GasReading[] = [];
   const lines: object[] = [];
   const onReading = (reading: GasReading) => void readings.push(reading);
-  const watch = createGasWatch({ chain, relayer: RELAYER, onReading, log: linesTo(lines) });
+  const watch = createGasWatch(linesTo(lines), chain, RELAYER, onReading);
   return { ...watch, readings, lines, server };
 }
 /** A log whose lines are kept with their level. */
 const linesTo = (lines: object[]) => ({
+  ...quiet,
   info: (detail: object, msg: string) => void lines.push({ level: 'info', ...detail, msg }),
   warn: (detail: object, msg: string) => void lines.push({ level: 'warn', ...detail, msg }),
 });
@@ -111,7 +113,7 @@ describe('over several providers', () => {
     const chain = openClient({ rpcUrls: servers.map(({ url }) => url), chainId: 5042, timeoutMs: 30_000 });
     closing.push(() => chain.close(), ...servers.map((server) => () => server.stop()));
     return {
-      ...createGasWatch({ chain, relayer: RELAYER, log: linesTo([]) }),
+      ...createGasWatch(quiet, chain, RELAYER),
       asked: () => servers.map((server) => server.count('eth_gasPrice')),
     };
   }
