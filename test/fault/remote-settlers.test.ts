@@ -86,32 +86,33 @@ describe('a facilitator', () => {
     facilitator = await startLocalFacilitator(network, 'secret-token');
     const evidence = createEvidence(chain, network.usdc);
     sales = openSales(caip2(), network.usdc, (noteBroadcast) =>
-      createRemoteSettler({
-        isUsed: null,
-        hasCode: null,
-        usedBefore: null,
-        onUnsettled: () => {},
-        client: createHttpFacilitator({
-          url: facilitator.url,
-          token: 'secret-token',
-          timeoutMs: TIMEOUT_MS,
-          network: caip2(),
-          userAgent: 'percall/test',
-        }),
-        evidence,
-        terms: {
-          network: caip2(),
-          usdc: network.usdc,
-          extra: { name: 'USDC', version: '2' },
-          publicOrigin: 'http://a.test',
+      createRemoteSettler(
+        { clock, log },
+        {
+          isUsed: null,
+          hasCode: null,
+          usedBefore: null,
+          onUnsettled: () => {},
+          client: createHttpFacilitator({
+            url: facilitator.url,
+            token: 'secret-token',
+            timeoutMs: TIMEOUT_MS,
+            network: caip2(),
+            userAgent: 'percall/test',
+          }),
+          evidence,
+          terms: {
+            network: caip2(),
+            usdc: network.usdc,
+            extra: { name: 'USDC', version: '2' },
+            publicOrigin: 'http://a.test',
+          },
+          noteBroadcast,
+          pollMs: 50,
+          watchMs: WAIT_MS,
+          stallMs: WAIT_MS,
         },
-        noteBroadcast,
-        clock,
-        pollMs: 50,
-        watchMs: WAIT_MS,
-        stallMs: WAIT_MS,
-        log,
-      }),
+      ),
     );
   });
   afterAll(async () => {
@@ -192,21 +193,22 @@ describe('a facilitator', () => {
     const client = { settle: async () => ({ kind: 'refused', reason: 'insufficient_funds' }) as const };
     const evidence = createEvidence(chain, network.usdc);
     const terms = { network: caip2(), usdc: network.usdc, extra: {}, publicOrigin: 'http://a.test' };
-    const settler = createRemoteSettler({
-      isUsed: null,
-      hasCode: null,
-      client,
-      evidence,
-      terms,
-      clock,
-      log,
-      pollMs: 20,
-      watchMs: 100,
-      stallMs: 100,
-      usedBefore: null,
-      onUnsettled: () => {},
-      noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
-    });
+    const settler = createRemoteSettler(
+      { clock, log },
+      {
+        isUsed: null,
+        hasCode: null,
+        client,
+        evidence,
+        terms,
+        pollMs: 20,
+        watchMs: 100,
+        stallMs: 100,
+        usedBefore: null,
+        onUnsettled: () => {},
+        noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
+      },
+    );
     const resumed = randomIntent({ authorization, fromBlock: 0, broadcast: true });
     expect(await Promise.all(settler.settle([resumed]))).toEqual([{ kind: 'unknown' }]);
     const fresh = randomIntent({ authorization, fromBlock: 0 });
@@ -238,21 +240,22 @@ describe('the Gateway', () => {
     const evidence = createGatewayEvidence(client, caip2(), clock);
     const terms = { network: caip2(), usdc: network.usdc, extra: gatewayExtra(WALLET), publicOrigin: 'http://a.test' };
     sales = openSales(caip2(), WALLET, (noteBroadcast) =>
-      createRemoteSettler({
-        isUsed: null,
-        hasCode: null,
-        client,
-        evidence,
-        terms,
-        noteBroadcast,
-        clock,
-        log,
-        usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
-        onUnsettled: () => {},
-        pollMs: 50,
-        watchMs: WAIT_MS,
-        stallMs: WAIT_MS,
-      }),
+      createRemoteSettler(
+        { clock, log },
+        {
+          isUsed: null,
+          hasCode: null,
+          client,
+          evidence,
+          terms,
+          noteBroadcast,
+          usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
+          onUnsettled: () => {},
+          pollMs: 50,
+          watchMs: WAIT_MS,
+          stallMs: WAIT_MS,
+        },
+      ),
     );
     // A third party's transfer, which must not count as ours.
     gateway.deposit(thirdParty.address, 1000n);

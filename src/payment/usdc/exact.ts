@@ -1,8 +1,7 @@
 import type { PaymentRequirements } from '@x402/core/types';
 import type { ChainClient } from '../../chain/rpc/client.ts';
 import type { Config } from '../../config.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common } from '../../lib/common.ts';
 import { hexToBytes } from '../../lib/hex.ts';
 import { USDC_DECIMALS } from '../../lib/units.ts';
 import type { Upstreams } from '../../upstream/client/client.ts';
@@ -87,8 +86,9 @@ export const exactInfo: RailInfo = {
   service: ({ remote }) => remote && { name: 'facilitator', isVital: true },
 };
 
-interface ExactNeeds extends FacilitatedNeeds {
+interface ExactNeeds extends Common {
   config: Config;
+  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
   sales: SaleContext;
   ledger: Pick<Ledger, 'sumOfOpen' | 'hasSettled'>;
   check: ChainCheck;
@@ -152,23 +152,13 @@ function openRelayed({ lookup }: Pick<Evidence, 'lookup'>, { relayer }: SettlerC
   return { ...relayer(exactInfo.name), lookup, ownOnly: false, stop: async () => {} };
 }
 
-interface FacilitatedNeeds {
-  config: Pick<Config, 'network' | 'seller' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
-  evidence: Pick<Evidence, 'lookup'>;
-  check: Pick<ChainCheck, 'read'>;
-  token: Pick<TokenWatch, 'check' | 'refusal'>;
-  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
-  clock: Clock;
-  log: Pick<Log, 'info' | 'warn'>;
-}
-
 /** A shared read continues for the other callers. The settler's watch checks its own signal. */
 const NEVER = new AbortController().signal;
 
 /** Nothing is sold while the token refuses transfers to the seller. */
 function openFacilitated(
   remote: NonNullable<Config['rails']['remote']>,
-  needs: FacilitatedNeeds,
+  needs: ExactNeeds,
   { noteBroadcast }: SettlerContext,
 ): Settler {
   const { config, evidence, check, token, clock, log } = needs;
@@ -177,19 +167,20 @@ function openFacilitated(
     (await check.read(authorization, NEVER)).used;
   const hasCode = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).hasCode;
-  const settler = createServiceSettler({
-    client,
-    evidence,
-    isUsed,
-    hasCode,
-    usedBefore: null,
-    extra: EXACT_EXTRA,
-    noteBroadcast,
-    config,
-    token,
-    clock,
-    log,
-  });
+  const settler = createServiceSettler(
+    { clock, log },
+    {
+      client,
+      evidence,
+      isUsed,
+      hasCode,
+      usedBefore: null,
+      extra: EXACT_EXTRA,
+      noteBroadcast,
+      config,
+      token,
+    },
+  );
   return {
     ...settler,
     unavailable: () => settler.unavailable() ?? token.refusal(),
@@ -198,16 +189,10 @@ function openFacilitated(
   };
 }
 
-interface FacilitatorOptions {
-  config: Pick<Config, 'network' | 'seller' | 'settleWaitMs'>;
-  outgoing: { readonly upstreams: Upstreams; readonly userAgent: string };
-  clock: Clock;
-}
-
 /** Throws when the key for seller proofs is not the seller's: the facilitator would then settle no payment. */
 function openFacilitator(
   { mode, url, token, sellerKey, timeoutMs }: NonNullable<Config['rails']['remote']>,
-  { config, outgoing, clock }: FacilitatorOptions,
+  { config, outgoing, clock }: ExactNeeds,
 ): FacilitatorClient {
   const network = config.network.caip2;
   if (mode === 'x402') return createHttpFacilitator({ url, token, timeoutMs, network, userAgent: outgoing.userAgent });

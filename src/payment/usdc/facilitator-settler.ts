@@ -1,6 +1,6 @@
 import type { Config } from '../../config.ts';
 import { type Clock, nowSeconds } from '../../lib/clock.ts';
-import type { Log } from '../../lib/common.ts';
+import type { Common, Log } from '../../lib/common.ts';
 import { bytesToHex } from '../../lib/hex.ts';
 import { orAborted } from '../../lib/tasks.ts';
 import { createLimiter } from '../../upstream/client/limiter.ts';
@@ -27,21 +27,15 @@ import { createPayerBans } from './payer-reads.ts';
 // 4. Else the evidence is watched. A transaction that the service names is read first; a wrong name proves nothing.
 // 5. The queue limits the requests, tries again after pauses, and stops sales while the service does not answer.
 
-/** How a payment's end is watched for. */
-interface WatchOptions {
+interface RemoteSettlerOptions extends Pick<SettlerContext, 'noteBroadcast'> {
   /** The chain's logs, or the Gateway's transfers, which name no transaction when they settle. */
   readonly evidence: Pick<Evidence, 'lookup'> & Partial<Pick<Evidence, 'paidIn'>>;
   /** Whether it is used, by one read for many. While unused, the evidence shows nothing. Null without such a read. */
   readonly isUsed: ((authorization: Authorization) => Promise<boolean>) | null;
-  readonly clock: Clock;
   /** Milliseconds between the first two reads of the evidence. Later pauses are longer. */
   readonly pollMs: number;
   /** Milliseconds that the evidence is watched after an answer. */
   readonly watchMs: number;
-  readonly log: Pick<Log, 'info' | 'warn'>;
-}
-
-interface RemoteSettlerOptions extends WatchOptions, Pick<SettlerContext, 'noteBroadcast'> {
   readonly client: Pick<FacilitatorClient, 'settle'>;
   readonly terms: RequestTerms;
   /** Code at the payer's address now: it may be set after the check (EIP-7702). Null where no payer has code. */
@@ -60,12 +54,13 @@ const TRANSACTION = /^0x[0-9a-fA-F]{64}$/;
 const UNKNOWN: Outcome = { kind: 'unknown' };
 
 /** Bans accounts with code for a day if an answer moves nothing: they have nothing at stake, and every try costs. */
-export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
-  const { client, terms, usedBefore, noteBroadcast, clock, stallMs, log } = options;
+export function createRemoteSettler(common: Common, options: RemoteSettlerOptions): Settler {
+  const { clock, log } = common;
+  const { client, terms, usedBefore, noteBroadcast, stallMs, evidence } = options;
   const bans = createPayerBans(clock);
 
-  const look = createLook(options);
-  const watch = createWatch(options, look);
+  const look = createLook(log, evidence);
+  const watch = createWatch(clock, options, look);
 
   /** Null when the row no longer awaits settlement. */
   async function handOver({ id, authorization }: Intent, signal: AbortSignal): Promise<SettleReply | null> {
@@ -110,17 +105,17 @@ export function createRemoteSettler(options: RemoteSettlerOptions): Settler {
   }
 
   const refuses = (payer: Uint8Array) => (bans.has(bytesToHex(payer)) ? BANNED : null);
-  const queue = createRemoteQueue({ attempt, refuses, clock, stallMs, log });
+  const queue = createRemoteQueue(common, attempt, refuses, stallMs);
   return {
     ...queue,
     refused: () => bans.all().map((payer) => [payer, BANNED]),
-    lookup: options.evidence.lookup,
+    lookup: evidence.lookup,
     ownOnly: usedBefore !== null,
   };
 }
 
 /** A payment that was handed over before waits for the requests of new ones. */
-function createLook({ evidence, log }: WatchOptions): (intent: Intent) => Promise<Found> {
+function createLook(log: Log, evidence: Pick<Evidence, 'lookup'>): (intent: Intent) => Promise<Found> {
   return async ({ authorization, fromBlock, broadcast }) => {
     const rank = broadcast ? 'collect' : 'settle';
     return evidence.lookup(authorization, fromBlock, { rank }).catch((err) => {
@@ -130,13 +125,18 @@ function createLook({ evidence, log }: WatchOptions): (intent: Intent) => Promis
   };
 }
 
-function createWatch(options: WatchOptions, look: (intent: Intent) => Promise<Found>) {
-  const { evidence, clock, pollMs, watchMs } = options;
+function createWatch(clock: Clock, options: RemoteSettlerOptions, look: (intent: Intent) => Promise<Found>) {
+  const { evidence, isUsed, pollMs, watchMs } = options;
+  /** Unused and not expired. Otherwise only the evidence shows the end. */
+  const isStillOpen = async ({ authorization }: Intent): Promise<boolean> => {
+    if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
+    return !(await isUsed(authorization).catch(() => true));
+  };
   return async (intent: Intent, reply: SettleReply, signal: AbortSignal): Promise<Outcome> => {
     const until = clock.nowMs() + watchMs;
     for (let pause = pollMs; !signal.aborted; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
       const named = await readNamed(evidence, intent, reply);
-      const verdict = named ?? ((await isStillOpen(options, intent)) ? UNKNOWN : await look(intent));
+      const verdict = named ?? ((await isStillOpen(intent)) ? UNKNOWN : await look(intent));
       if (verdict.kind === 'settled' || verdict.kind === 'failed') return verdict;
       if (clock.nowMs() + pause >= until) break;
       await clock.sleep(pause, signal).catch(() => {});
@@ -147,7 +147,7 @@ function createWatch(options: WatchOptions, look: (intent: Intent) => Promise<Fo
 
 /** Null without a named transaction, and when it does not show the payment. */
 async function readNamed(
-  { paidIn }: WatchOptions['evidence'],
+  { paidIn }: RemoteSettlerOptions['evidence'],
   { authorization }: Intent,
   reply: SettleReply,
 ): Promise<Outcome | null> {
@@ -158,12 +158,6 @@ async function readNamed(
 /** At the check or now. A read that fails leaves what the check found. */
 async function hasCodeByNow({ hasCode: read }: RemoteSettlerOptions, { authorization, hasCode }: Intent) {
   return hasCode || ((await read?.(authorization).catch(() => false)) ?? false);
-}
-
-/** Unused and not expired. Otherwise only the evidence shows the end. */
-async function isStillOpen({ isUsed, clock }: WatchOptions, { authorization }: Intent): Promise<boolean> {
-  if (!isUsed || BigInt(nowSeconds(clock)) >= authorization.validBefore) return false;
-  return !(await isUsed(authorization).catch(() => true));
 }
 
 export interface Attempt {
@@ -177,14 +171,6 @@ export interface AttemptContext {
   readonly signal: AbortSignal;
   /** Waits until fewer requests than the limit are running, then runs `ask`. */
   inTurn<T>(ask: () => Promise<T>): Promise<T>;
-}
-
-interface RemoteQueueOptions {
-  attempt(intent: Intent, context: AttemptContext): Promise<Attempt>;
-  refuses(payer: Uint8Array): string | null;
-  clock: Clock;
-  stallMs: number;
-  log: Pick<Log, 'warn'>;
 }
 
 /** New requests at once. A facilitator answers when a block is mined, so many share one block. */
@@ -204,7 +190,12 @@ const LONGEST_AGAIN_MS = 300_000;
 type RemoteQueue = Pick<Settler, 'settle' | 'unavailable' | 'refuses' | 'stop'>;
 
 /** Stops sales for REST_MS after UNHEARD_LIMIT unheard payments, or while one waits `stallMs`. Plain accounts count. */
-export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: RemoteQueueOptions): RemoteQueue {
+export function createRemoteQueue(
+  { clock, log }: Common,
+  attempt: (intent: Intent, context: AttemptContext) => Promise<Attempt>,
+  refuses: (payer: Uint8Array) => string | null,
+  stallMs: number,
+): RemoteQueue {
   const fresh = createLimiter(RUNNING, WAITING);
   const again = createLimiter(RETRIES_RUNNING, WAITING);
   const stopping = new AbortController();
@@ -291,15 +282,18 @@ export function createRemoteQueue({ attempt, refuses, clock, stallMs, log }: Rem
 
 interface ServiceSettlerOptions
   extends Pick<SettlerContext, 'noteBroadcast'>,
-    Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'hasCode' | 'usedBefore' | 'clock' | 'log'> {
+    Pick<RemoteSettlerOptions, 'client' | 'evidence' | 'isUsed' | 'hasCode' | 'usedBefore'> {
   extra: Record<string, unknown>;
   config: Pick<Config, 'network' | 'publicOrigin' | 'receiptPollMs' | 'settleWaitMs'>;
   token: Pick<TokenWatch, 'check'>;
 }
 
-export function createServiceSettler({ extra, config, token, ...settler }: ServiceSettlerOptions): Settler {
+export function createServiceSettler(
+  common: Common,
+  { extra, config, token, ...settler }: ServiceSettlerOptions,
+): Settler {
   const { network, publicOrigin, receiptPollMs, settleWaitMs } = config;
-  return createRemoteSettler({
+  return createRemoteSettler(common, {
     ...settler,
     terms: { network: network.caip2, usdc: network.usdc, extra, publicOrigin },
     onUnsettled: () => void token.check(),

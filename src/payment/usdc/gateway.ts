@@ -50,11 +50,11 @@ interface GatewayNeeds {
 }
 
 export function openGatewayRail(needs: GatewayNeeds, status: Pick<Settler, 'unavailable'>): UsdcRail {
-  const { config, ledger, outgoing, clock } = needs;
+  const { config, outgoing, clock } = needs;
   const { network, publicOrigin, rails } = config;
   if (!rails.gateway) throw new Error('the Gateway is off');
   const gateway = openGateway(rails.gateway, clock, network, publicOrigin, outgoing.upstreams);
-  const scheme = createGatewayScheme(clock, gateway, status, ledger, config);
+  const scheme = createGatewayScheme(gateway, needs, status);
   return {
     info: gatewayInfo,
     contract: scheme.contract,
@@ -73,19 +73,20 @@ function openSettler(
     (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
   const batches = createGatewayBatches({ clock, log }, client, store);
   return {
-    ...createServiceSettler({
-      client,
-      evidence,
-      isUsed: null,
-      hasCode: null,
-      usedBefore,
-      extra,
-      noteBroadcast,
-      config,
-      token,
-      clock,
-      log,
-    }),
+    ...createServiceSettler(
+      { clock, log },
+      {
+        client,
+        evidence,
+        isUsed: null,
+        hasCode: null,
+        usedBefore,
+        extra,
+        noteBroadcast,
+        config,
+        token,
+      },
+    ),
     refresh: batches.round,
     books: createGatewayBooks({ chain, transfers: store, ledger, usdc: config.network.usdc, wallet }),
     probe: () => probeSupported(client, config.network.caip2, (extra) => isGatewayExtra(extra, wallet)),
@@ -110,11 +111,9 @@ const WAIT_MS = 4000;
 const INSUFFICIENT = 'insufficient_balance';
 
 function createGatewayScheme(
-  clock: Clock,
   gateway: OpenGateway,
+  { ledger, config, clock }: GatewayNeeds,
   status: Pick<Settler, 'unavailable'>,
-  ledger: Pick<Ledger, 'sumOfOpen'>,
-  config: Pick<Config, 'rails' | 'handlerTimeoutMs'>,
 ): SignedScheme {
   const contract = hexToBytes(gateway.wallet);
   const check = createGatewayCheck(config);

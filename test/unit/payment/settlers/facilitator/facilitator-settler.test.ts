@@ -355,13 +355,14 @@ describe('a payment that is handed over', () => {
     });
   /** No chain answers. */
   const evidence = { lookup: async (): Promise<{ kind: 'unknown' }> => ({ kind: 'unknown' }) };
-  const timing = { clock: systemClock, pollMs: 10, watchMs: 50, stallMs: 1000, log: silent };
+  const common = { clock: systemClock, log: silent };
+  const timing = { pollMs: 10, watchMs: 50, stallMs: 1000 };
   const plain = { usedBefore: null, onUnsettled: () => {} };
 
   test('is noted on disk before it is sent, so that a crash loses nothing', async () => {
     const authorization = authorize();
     const sales = openSales(NETWORK, USDC, (noteBroadcast) =>
-      createRemoteSettler({
+      createRemoteSettler(common, {
         isUsed: null,
         hasCode: null,
         client: client(),
@@ -388,7 +389,7 @@ describe('a payment that is handed over', () => {
 
   test('is not sent when its row no longer awaits settlement', async () => {
     const noteBroadcast = async () => new Set<string>();
-    const settler = createRemoteSettler({
+    const settler = createRemoteSettler(common, {
       isUsed: null,
       hasCode: null,
       client: client(),

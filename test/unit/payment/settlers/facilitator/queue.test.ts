@@ -6,6 +6,7 @@ import {
   createRemoteQueue,
 } from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
+import { quiet } from '../../../../support/quiet.ts';
 import { randomIntent } from '../../../../support/usdc/token-node.ts';
 
 const UNKNOWN: Outcome = { kind: 'unknown' };
@@ -20,16 +21,12 @@ function openQueue(attempt: (intent: Intent, context: AttemptContext) => Promise
   const clock = createManualClock(0);
   const started: [id: string, atMs: number][] = [];
   const warned: object[] = [];
-  const queue = createRemoteQueue({
-    attempt: (one, context) => {
-      started.push([one.id, clock.nowMs()]);
-      return attempt(one, context);
-    },
-    refuses: () => null,
-    clock,
-    stallMs,
-    log: { warn: (detail) => void warned.push(detail) },
-  });
+  const log = { ...quiet, warn: (detail: object) => void warned.push(detail) };
+  const noted = (one: Intent, context: AttemptContext) => {
+    started.push([one.id, clock.nowMs()]);
+    return attempt(one, context);
+  };
+  const queue = createRemoteQueue({ clock, log }, noted, () => null, stallMs);
   const settle = (...intents: readonly Intent[]) => Promise.all(queue.settle(intents));
   return { clock, started, warned, queue, settle };
 }
@@ -251,8 +248,13 @@ describe('places among the questions that are asked at once', () => {
 });
 
 test('whom the settler refuses, the queue refuses', () => {
-  const options = { attempt: async () => HEARD, clock: createManualClock(0), stallMs: 1, log: { warn: () => {} } };
+  const common = { clock: createManualClock(0), log: quiet };
   const [banned, other] = [Buffer.alloc(20, 1), Buffer.alloc(20, 2)];
-  const queue = createRemoteQueue({ ...options, refuses: (payer) => (banned.equals(payer) ? 'banned' : null) });
+  const queue = createRemoteQueue(
+    common,
+    async () => HEARD,
+    (payer) => (banned.equals(payer) ? 'banned' : null),
+    1,
+  );
   expect([queue.refuses?.(banned), queue.refuses?.(other)]).toEqual(['banned', null]);
 });

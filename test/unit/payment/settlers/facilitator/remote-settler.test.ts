@@ -4,6 +4,7 @@ import type { Authorization, Found, Intent, Outcome } from '../../../../../src/p
 import type { SettleReply, SettleRequest } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createRemoteSettler } from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
+import { quiet } from '../../../../support/quiet.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomIntent } from '../../../../support/usdc/token-node.ts';
 
@@ -41,39 +42,42 @@ function openSettler({ reply = { kind: 'accepted', transaction: '' }, isNoted = 
   const [last = { kind: 'open' } as const, ...before] = [...(given.verdicts ?? [])].reverse();
   const verdicts = before.reverse();
   const { named } = given;
-  const settler = createRemoteSettler({
-    isUsed: given.isUsed ?? null,
-    hasCode: given.hasCode ?? null,
-    client: {
-      settle: async (request) => {
-        events.push('handed over');
-        requests.push(request);
-        return reply;
+  const report = (detail: object) => void reported.push(detail);
+  const log = { ...quiet, info: report, warn: report };
+  const settler = createRemoteSettler(
+    { clock: quick, log },
+    {
+      isUsed: given.isUsed ?? null,
+      hasCode: given.hasCode ?? null,
+      client: {
+        settle: async (request) => {
+          events.push('handed over');
+          requests.push(request);
+          return reply;
+        },
       },
-    },
-    evidence: {
-      ...(named && { paidIn: (_, transaction) => named(transaction) }),
-      lookup: async (_authorization, _fromBlock, { rank } = {}) => {
-        ranks.push(rank);
-        looks.push(clock.nowMs() - 1_800_000_000_000);
-        const verdict = verdicts.shift() ?? last;
-        if (verdict instanceof Error) throw verdict;
-        return verdict;
+      evidence: {
+        ...(named && { paidIn: (_, transaction) => named(transaction) }),
+        lookup: async (_authorization, _fromBlock, { rank } = {}) => {
+          ranks.push(rank);
+          looks.push(clock.nowMs() - 1_800_000_000_000);
+          const verdict = verdicts.shift() ?? last;
+          if (verdict instanceof Error) throw verdict;
+          return verdict;
+        },
       },
+      terms,
+      usedBefore: given.usedBefore ?? null,
+      noteBroadcast: async (entries) => {
+        events.push('noted');
+        return new Set(isNoted ? entries.map(({ id }) => id) : []);
+      },
+      onUnsettled: () => events.push('unsettled'),
+      pollMs: 100,
+      watchMs,
+      stallMs: 1e9,
     },
-    terms,
-    usedBefore: given.usedBefore ?? null,
-    noteBroadcast: async (entries) => {
-      events.push('noted');
-      return new Set(isNoted ? entries.map(({ id }) => id) : []);
-    },
-    onUnsettled: () => events.push('unsettled'),
-    clock: quick,
-    pollMs: 100,
-    watchMs,
-    stallMs: 1e9,
-    log: { info: (detail) => void reported.push(detail), warn: (detail) => void reported.push(detail) },
-  });
+  );
   const settle = async (intent: Intent): Promise<Outcome | undefined> =>
     (await Promise.all(settler.settle([intent])))[0];
   const refused = ({ authorization: { from } }: Intent) => settler.refuses?.(from) ?? null;
