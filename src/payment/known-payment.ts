@@ -129,11 +129,6 @@ export class UsedElsewhere extends PaymentRefused {
 /** Authorizations remembered as paid, about 1 MB. The oldest is forgotten, and looked up again when it is presented. */
 const MAX_PAID = 10_000;
 
-interface ReuseOptions {
-  ledger: Pick<Ledger, 'ruleOut'>;
-  clock: Clock;
-}
-
 /** What the evidence says of a reverted authorization. `open`: it may be settled again. `paid`: another has sent it. */
 export type Reuse = (sale: Sale, known: Payment) => Promise<'open' | 'paid'>;
 
@@ -142,7 +137,7 @@ export type Reuse = (sale: Sale, known: Payment) => Promise<'open' | 'paid'>;
  * paid us: its buyer is owed an answer, even if expired. Used elsewhere or expired: the row gets that reason; throws
  * PaymentRefused. Not known: 503 `settlement_unknown`; one lookup a second.
  */
-export function createReuse({ ledger, clock }: ReuseOptions): Reuse {
+export function createReuse(clock: Clock, ledger: Pick<Ledger, 'ruleOut'>): Reuse {
   const schedule = createLookupSchedule(clock);
   const paid = boundedMap<string, true>(MAX_PAID);
 

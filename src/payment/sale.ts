@@ -63,8 +63,8 @@ export interface SaleContext {
 }
 
 export function createSales(options: Omit<SaleContext, 'soon' | 'reuse' | 'serving'>): SaleContext {
-  const { clock } = options;
-  return { ...options, soon: createReadSoon(clock), reuse: createReuse(options), serving: new Set() };
+  const { clock, ledger } = options;
+  return { ...options, soon: createReadSoon(clock), reuse: createReuse(clock, ledger), serving: new Set() };
 }
 
 /** Throws PaymentRefused (402), BadParameter (400), AppErrors. No money was taken unless `charged` says otherwise. */

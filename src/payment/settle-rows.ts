@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common } from '../lib/common.ts';
 import type { Payment } from '../store/ports/payments.ts';
 import type { Ledger } from './ledger.ts';
 import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settler } from './settler.ts';
@@ -7,21 +7,22 @@ import { ALREADY_USED, type Intent, type LookupRank, type Outcome, type Settler 
 // Settles stored intents and writes down how they ended, whether or not a buyer waits. One task a row reads the
 // evidence where it may have been sent, sends it, and notes the end. Settling twice is safe: a nonce moves money once.
 
-interface SettleRowsOptions extends Omit<TasksOptions, 'schedule'> {
-  ledger: Ledger;
-  /** The settler of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
-  settlerOf(contract: Uint8Array): Settler | null;
-  /** How long a buyer's connection is held for an outcome, in milliseconds. */
-  waitMs: number;
-}
+/** The settler of a row, by the contract that the row's payer signed for. Null leaves the row as it is. */
+type SettlerOf = (contract: Uint8Array) => Settler | null;
 
 const UNKNOWN: Outcome = { kind: 'unknown' };
 
-export function createSettleRows(options: SettleRowsOptions) {
-  const { ledger, settlerOf, clock, waitMs } = options;
-  const schedule = createLookupSchedule(clock);
-  const tasks = createTasks({ ...options, schedule });
-  const attempts = createAttempts(options);
+/** `waitMs`: how long a buyer's connection is held for an outcome. */
+export function createSettleRows(
+  common: Common,
+  ledger: Ledger,
+  settlerOf: SettlerOf,
+  waitMs: number,
+  fencingToken?: number,
+) {
+  const schedule = createLookupSchedule(common.clock);
+  const tasks = createTasks(common, ledger, schedule, fencingToken);
+  const attempts = createAttempts(ledger, settlerOf);
   const reconcile = createReconciliation({
     ledger,
     schedule,
@@ -71,7 +72,7 @@ export function createSettleRows(options: SettleRowsOptions) {
   };
 }
 
-function createAttempts({ ledger, settlerOf }: SettleRowsOptions) {
+function createAttempts(ledger: Ledger, settlerOf: SettlerOf) {
   async function send(settler: Settler | null, intent: Intent | null): Promise<Outcome> {
     if (!settler || !intent) return UNKNOWN;
     const [outcome] = settler.settle([intent]);
@@ -120,19 +121,11 @@ function intentOf(payment: Payment): Intent | null {
   };
 }
 
-interface TasksOptions {
-  ledger: Pick<Ledger, 'settled' | 'failed'>;
-  schedule: LookupSchedule;
-  clock: Clock;
-  fencingToken?: number | undefined;
-  log: Pick<Log, 'info' | 'error'>;
-}
-
 /** Why a timer is stopped. A constant costs nothing; the default reason is an error with a stack trace. */
 const ENDED = 'ended';
 
 // One task per sale. A second caller waits for the same task, so a late answer cannot restart an ended sale.
-function createTasks({ ledger, schedule, clock, fencingToken, log }: TasksOptions) {
+function createTasks({ clock, log }: Common, ledger: Ledger, schedule: LookupSchedule, fencingToken?: number) {
   const running = new Map<string, Promise<void>>();
 
   async function record(id: string, outcome: Outcome): Promise<void> {

@@ -215,7 +215,7 @@ function openLocalSettling(parts: SettlingParts, takeOver: Settling['takeOver'],
   const settlerOf = (contract: Uint8Array): Settler | null =>
     rails.find(({ rail }) => Buffer.compare(rail.contract, contract) === 0)?.settler ?? null;
   const watch = createRailWatch(() => probeAll(rails, config.rails), clock, log);
-  const rows = createSettleRows({ ledger, settlerOf, clock, waitMs: config.settleWaitMs, fencingToken, log });
+  const rows = createSettleRows({ clock, log }, ledger, settlerOf, config.settleWaitMs, fencingToken);
   return createLocalSettling({
     ledger,
     rows,

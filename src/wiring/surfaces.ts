@@ -151,10 +151,10 @@ export async function openChallenges(config: ChallengesNeeds, keys: ServiceKeySt
 /** Null where MPP is off. */
 export function mppProtocol(
   { protocols }: ChallengesNeeds,
-  challenges: Challenges,
+  { secrets, realm }: Challenges,
   clock: Clock,
 ): PreparedProtocol | null {
-  return protocols.mpp ? createMppEvm({ ...challenges, clock }) : null;
+  return protocols.mpp ? createMppEvm(clock, secrets, realm) : null;
 }
 
 const KEY = 'challenges';

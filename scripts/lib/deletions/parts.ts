@@ -236,7 +236,7 @@ const MPP: Part = {
   files: ['src/payment/protocols/mpp'],
   edits: [
     [SURFACES, "import { createMppEvm, MPP_REFUSALS } from '../payment/protocols/mpp/evm.ts';\n", ''],
-    [SURFACES, 'protocols.mpp ? createMppEvm({ ...challenges, clock }) : null', 'null'],
+    [SURFACES, 'protocols.mpp ? createMppEvm(clock, secrets, realm) : null', 'null'],
     [SURFACES, 'LNBTC_REFUSALS, MPP_REFUSALS, ', 'LNBTC_REFUSALS, '],
     ['src/wiring/lightning.ts', "import { createMppLightning } from '../payment/protocols/mpp/lightning.ts';\n", ''],
     ['src/wiring/lightning.ts', ', createMppLightning(secrets, realm)]', ']'],

@@ -343,7 +343,7 @@ export function openReviews(evidence: keyof typeof EVIDENCE) {
   /** For each review, whether it might look the evidence up. */
   const mays: boolean[] = [];
   const ledger = { ruleOut: async () => true };
-  const reuse = createReuse({ ledger, clock: createManualClock(1_800_000_000_000) });
+  const reuse = createReuse(createManualClock(1_800_000_000_000), ledger);
   const review: SignedScheme['review'] = async (_sale, _known, mayLookUp) => {
     mays.push(mayLookUp());
     return EVIDENCE[evidence];

@@ -115,7 +115,7 @@ function openSale(
     asked.push('settle');
     return intents.map(relay);
   };
-  const rows = createSettleRows({ ledger, settlerOf: () => settler, waitMs, clock, log: silent });
+  const rows = createSettleRows({ clock, log: silent }, ledger, () => settler, waitMs);
   const rail = open(
     createSales({
       ledger,

@@ -30,7 +30,7 @@ export function openSales(network: string, contract: `0x${string}`, makeSettler:
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   const ledger = createLedger({ store, clock, bootId: 'this', ...limits });
   const settler = makeSettler(ledger.noteBroadcast);
-  const rows = createSettleRows({ ledger, settlerOf: () => settler, clock, waitMs: WAIT_MS, log: silent });
+  const rows = createSettleRows({ clock, log: silent }, ledger, () => settler, WAIT_MS);
   // Ids of the sales under way. As in the service, a reconciliation leaves their rows alone: it would release a reservation.
   const selling = new Set<string>();
   const reconcile = () => rows.reconcile(({ id }) => selling.has(id));

@@ -44,14 +44,8 @@ export const MPP_REFUSALS: RefusalSentences = {
   challenge_expired: 'The answered challenge has expired. Answer the challenge of this 402.',
 };
 
-interface MppEvmOptions {
-  readonly secrets: ChallengeSecrets;
-  /** The protection space, equal on every instance. */
-  readonly realm: string;
-  readonly clock: Clock;
-}
-
-export function createMppEvm({ secrets, realm, clock }: MppEvmOptions): PreparedProtocol {
+/** `realm`: the protection space, equal on every instance. */
+export function createMppEvm(clock: Clock, secrets: ChallengeSecrets, realm: string): PreparedProtocol {
   const previousUntil = nowSeconds(clock) + PREVIOUS_SECONDS;
 
   function checkChallenge(

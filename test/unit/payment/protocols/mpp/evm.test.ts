@@ -20,7 +20,7 @@ let clock: ReturnType<typeof createManualClock>;
 let protocol: PreparedProtocol;
 beforeEach(() => {
   clock = createManualClock(START);
-  protocol = createMppEvm({ secrets, realm: 'percall.example', clock });
+  protocol = createMppEvm(clock, secrets, 'percall.example');
 });
 
 const open = (signedBy = protocol, method = 'GET') => {
@@ -87,23 +87,15 @@ describe('a challenge', () => {
   });
 
   test('of another service with the same secret is refused', () => {
-    const other = createMppEvm({ secrets, realm: 'other.example', clock });
+    const other = createMppEvm(clock, secrets, 'other.example');
     expect(judge(message(answerTo(open(other), privateKey).header))).toBe('invalid_challenge');
   });
 
   test('that the last secret signed is accepted for an hour after the start', () => {
-    const before = createMppEvm({
-      secrets: { current: secrets.previous, previous: null },
-      realm: 'percall.example',
-      clock,
-    });
+    const before = createMppEvm(clock, { current: secrets.previous, previous: null }, 'percall.example');
     expect(judge(message(answerTo(open(before), privateKey).header))).toBeNull();
     clock = createManualClock(START + 3_600_000);
-    const late = createMppEvm({
-      secrets: { current: secrets.previous, previous: null },
-      realm: 'percall.example',
-      clock,
-    });
+    const late = createMppEvm(clock, { current: secrets.previous, previous: null }, 'percall.example');
     expect(judge(message(answerTo(open(late), privateKey).header))).toBe('invalid_challenge');
   });
 });
