@@ -36,7 +36,7 @@ interface Delivering {
  * The answer, whose delivery is then noted. Throws Underpaid, with an alert for the operator, unless the evidence shows
  * the price, in USDC base units. An earlier check should prevent that.
  */
-export function deliver(
+export function soldOf(
   { ledger, log }: Delivering,
   receiptOf: (payment: Payment) => Receipt,
   payment: Payment,

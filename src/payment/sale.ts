@@ -30,7 +30,7 @@ import {
 } from './limits.ts';
 import type { Credential } from './protocol.ts';
 import type { PayerReading, Sale, SignedPayment, SignedScheme, UsdcCall, Verified } from './rail.ts';
-import { AnswerGone, deliver, refusedSettlement } from './receipt.ts';
+import { AnswerGone, refusedSettlement, soldOf } from './receipt.ts';
 import {
   chargedUnknown,
   checkable,
@@ -149,7 +149,7 @@ async function again(context: SaleContext, sale: Sale, known: Payment): Promise<
   if (row?.state !== 'settled') throw settlementUnknown();
   if (!(isSameRequest(row, sale) && isSameBuyer(row, sale))) throw new UsedElsewhere();
   const body = await orSettlementUnknown(() => ledger.redeliver(row.id));
-  if (body) return deliver(context, sale.scheme.receipt, row, body, row.price ?? row.amount);
+  if (body) return soldOf(context, sale.scheme.receipt, row, body, row.price ?? row.amount);
   throw row.deliveredAt === null ? new AnswerGone(row) : new UsedElsewhere();
 }
 
@@ -340,7 +340,7 @@ async function settleAndDeliver(context: SaleContext, sale: Sale, verified: Veri
   let movedNothing = false;
   try {
     const row = await orSettlementUnknown(() => settleRow(context, sale, verified));
-    if (row?.state === 'settled') return deliver(context, sale.scheme.receipt, row, sale.body, price);
+    if (row?.state === 'settled') return soldOf(context, sale.scheme.receipt, row, sale.body, price);
     if (row?.state === 'unknown') unknown.note(sale.id, payer, client);
     if (row?.state !== 'failed') throw settlementUnknown();
     failures.note(payer, client);

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedNetwork, startEmbeddedNetwork } from '../../dev/network.ts';
-import { MULTICALL3 } from '../../src/payment/relayer/transactions.ts';
+import { MULTICALL3 } from '../../src/payment/usdc/token.ts';
 import { type FaultProxy, type ProxiedCall, startFaultProxy } from '../support/chain/fault-proxy.ts';
 import { describePostgres } from '../support/ledger/ledger-adapters.ts';
 import { freshDatabase } from '../support/postgres/postgres-run.ts';

@@ -28,10 +28,9 @@ import { hashClient } from '../ledger.ts';
 import type { Identifier } from '../protocol.ts';
 import type { Asker, MakeRequirement, UsdcCall } from '../rail.ts';
 import { type Correction, PaymentRefused } from '../refusal.ts';
-import { MULTICALL3 } from '../relayer/transactions.ts';
 import type { SaleContext } from '../sale.ts';
 import { type SettlerStatus, transactionText } from '../settler.ts';
-import { hexWord } from '../usdc/token.ts';
+import { hexWord, MULTICALL3 } from '../usdc/token.ts';
 import { type ChannelPayload, type ChannelTerms, reason, SCHEME, type Scheme, SETTLEMENT } from './scheme.ts';
 import type { Turns } from './turns.ts';
 

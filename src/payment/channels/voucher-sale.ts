@@ -10,7 +10,7 @@ import type { Sold } from '../call.ts';
 import { identifierConflict, isSameRequest } from '../known-payment.ts';
 import { hashClient } from '../ledger.ts';
 import type { ProtocolName } from '../protocol.ts';
-import { AnswerGone, deliver } from '../receipt.ts';
+import { AnswerGone, soldOf } from '../receipt.ts';
 import { asChargedUnknown, chargedUnknown, checkable, PaymentRefused, settlementUnknown } from '../refusal.ts';
 import { admit, type SaleContext } from '../sale.ts';
 import { word } from '../usdc/token.ts';
@@ -82,7 +82,7 @@ async function redelivered({ store, sales }: VoucherContext, voucher: ArrivedVou
   if (sale?.state !== 'settled' || !isSameRequest(sale, voucher)) return null;
   if (!isSaleOf(sale, voucher)) return null;
   const body = await sales.ledger.redeliver(sale.id);
-  if (body) return deliver(sales, channelReceipt, sale, body, sale.price ?? 0n);
+  if (body) return soldOf(sales, channelReceipt, sale, body, sale.price ?? 0n);
   if (sale.deliveredAt === null) throw new AnswerGone(sale, channelReceipt(sale));
   return null;
 }
@@ -266,7 +266,7 @@ async function charge({ sales, store, risk }: VoucherContext, voucher: VoucherCa
   });
   if (!sale) return null;
   risk.note(price);
-  return deliver(sales, channelReceipt, sale, body, price);
+  return soldOf(sales, channelReceipt, sale, body, price);
 }
 
 /** The nonce in the ledger's key. No two vouchers of one payer share it. */

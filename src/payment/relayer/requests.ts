@@ -9,18 +9,11 @@ import type { Found } from '../settler.ts';
 import { type ChainCheck, settleCall, type TokenWatch } from '../usdc/checks.ts';
 import { type Evidence, receiptStatements } from '../usdc/evidence.ts';
 import { isRevert } from '../usdc/payer-reads.ts';
+import { MULTICALL3 } from '../usdc/token.ts';
 import type { Fees } from './gas.ts';
 import { refusalOf, throughOf } from './sending.ts';
 import type { Answered, Ask, Plan, Reading, Timer, Trial } from './state.ts';
-import {
-  batchAnswer,
-  batchCalldata,
-  type Flight,
-  type Job,
-  MULTICALL3,
-  newest,
-  type OperationJob,
-} from './transactions.ts';
+import { batchAnswer, batchCalldata, type Flight, type Job, newest, type OperationJob } from './transactions.ts';
 
 // Carries out the machine's effects, and decides nothing. No provider alone keeps us from settling or ends anything:
 // counts and receipts are what two say, and what one refuses goes to each host. A lone configured one is believed.

@@ -4,7 +4,7 @@ import { addressOf, keccak256, signDigest } from '../../lib/secp256k1.ts';
 import type { Intent, Operation } from '../settler.ts';
 import { type SettleCall, settleCall } from '../usdc/checks.ts';
 import type { TransactionReceipt } from '../usdc/evidence.ts';
-import { bytesWords, hexWord } from '../usdc/token.ts';
+import { bytesWords, hexWord, MULTICALL3 } from '../usdc/token.ts';
 import type { GasModel, Load, MinedCost, Price, Prices, RailCost } from './gas.ts';
 
 // What the relayer sends: jobs, the flights that carry them, nonces, Multicall3's batches, the signing wallet, and
@@ -229,9 +229,6 @@ const abi = parseAbi([
   'struct Result { bool success; bytes returnData; }',
   'function aggregate3(Call3[] calldata calls) payable returns (Result[] memory returnData)',
 ]);
-
-/** Multicall3, at the same address on Arc as on other chains. */
-export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
 
 const MAY_FAIL_AND_OFFSET = hexWord(1n) + hexWord(3n * 32n);
 const AGGREGATE3 = toFunctionSelector('aggregate3((address,bool,bytes)[])');

@@ -15,6 +15,9 @@ const abi = parseAbi([
 /** The EIP-712 name and version of USDC on Arc (not "USD Coin"). The other members are the chain and the contract. */
 export const USDC_DOMAIN = { name: 'USDC', version: '2' } as const;
 
+/** Multicall3, at the same address on Arc as on other chains. */
+export const MULTICALL3 = '0xca11bde05977b3631167028862be2a173976ca11';
+
 /** Asks the contract for its own domain separator, which the service compares with ours. */
 export const DOMAIN_SEPARATOR_CALLDATA = '0x3644e515';
 

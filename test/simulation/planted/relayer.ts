@@ -48,9 +48,9 @@ export const RELAYER_PLANTS: readonly Plant[] = [
   {
     name: 'answer leaves before its end is known',
     file: 'src/payment/sale.ts',
-    find: "if (row?.state === 'settled') return deliver(context, sale.scheme.receipt, row, sale.body, price);",
+    find: "if (row?.state === 'settled') return soldOf(context, sale.scheme.receipt, row, sale.body, price);",
     replace:
-      "if (row?.state === 'settled' || row?.state === 'unknown') return deliver(context, sale.scheme.receipt, { ...row, state: 'settled' }, sale.body, price);",
+      "if (row?.state === 'settled' || row?.state === 'unknown') return soldOf(context, sale.scheme.receipt, { ...row, state: 'settled' }, sale.body, price);",
     breaks: ['no answer without its full price'],
   },
   {

@@ -10,7 +10,7 @@ import { createFailures, createUnknownPayments } from '../../../src/payment/limi
 import type { Credential } from '../../../src/payment/protocol.ts';
 import { decodePayment } from '../../../src/payment/protocols/x402/http.ts';
 import type { PayerReading, Sale, SignedScheme } from '../../../src/payment/rail.ts';
-import { deliver, plainReceipt } from '../../../src/payment/receipt.ts';
+import { plainReceipt, soldOf } from '../../../src/payment/receipt.ts';
 import { PaymentRefused } from '../../../src/payment/refusal.ts';
 import { createSales, sellSigned } from '../../../src/payment/sale.ts';
 import { type Authorization, type Found, type Intent, REVERTED } from '../../../src/payment/settler.ts';
@@ -362,7 +362,7 @@ export function lastCheck(members: Partial<Payment>, price: bigint): unknown {
   const payment = { ...reservation('a', 'a'), ...plain, ...end, ...settled, ...members } as Payment;
   const kit = { ledger: { delivered: async () => true }, log: { error: () => {} } };
   try {
-    return deliver(kit, plainReceipt, payment, Buffer.from('{}'), price);
+    return soldOf(kit, plainReceipt, payment, Buffer.from('{}'), price);
   } catch (error) {
     return error;
   }

@@ -1,4 +1,4 @@
-import { MULTICALL3 } from '../../../src/payment/relayer/transactions.ts';
+import { MULTICALL3 } from '../../../src/payment/usdc/token.ts';
 import type { Exchange, Stop } from '../chain/kill-proxy.ts';
 import type { LedgerRow } from '../ledger/kill-ledger.ts';
 

@@ -1,9 +1,8 @@
 import { type Hex, keccak256, parseTransaction } from 'viem';
 import { bytesToHex } from '../../../src/lib/hex.ts';
-import { MULTICALL3 } from '../../../src/payment/relayer/transactions.ts';
 import type { Authorization } from '../../../src/payment/settler.ts';
 import type { TransactionReceipt } from '../../../src/payment/usdc/evidence.ts';
-import { transferCalldata } from '../../../src/payment/usdc/token.ts';
+import { MULTICALL3, transferCalldata } from '../../../src/payment/usdc/token.ts';
 import { paidReceipt, type TokenNode } from './token-node.ts';
 
 /** One transaction as it was sent to the node. */

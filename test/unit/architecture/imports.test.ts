@@ -120,7 +120,7 @@ const MAY_NOT_IMPORT: Record<string, readonly string[]> = {
 };
 
 /** Imports that break the table and still exist. The list may only shrink: an entry that matches nothing fails too. */
-const BREACHES: readonly string[] = ['payment/channels/channel.ts > payment/relayer/transactions.ts'];
+const BREACHES: readonly string[] = [];
 
 const NOWHERE = /^$/;
 

@@ -1,13 +1,14 @@
 import { encodeFunctionData, parseAbi } from 'viem';
 import { expect, test } from 'vitest';
 import { bytesToHex } from '../../../../../src/lib/hex.ts';
-import { batchCalldata, MULTICALL3 } from '../../../../../src/payment/relayer/transactions.ts';
+import { batchCalldata } from '../../../../../src/payment/relayer/transactions.ts';
 import type { Authorization } from '../../../../../src/payment/settler.ts';
 import { settleCall } from '../../../../../src/payment/usdc/checks.ts';
 import {
   authorizationStateCalldata,
   balanceOfCalldata,
   isValidSignatureCalldata,
+  MULTICALL3,
   transferCalldata,
   zeroTransferCalldata,
 } from '../../../../../src/payment/usdc/token.ts';

@@ -8,9 +8,9 @@ import {
   createNonces,
   createWallet,
   type Flight,
-  MULTICALL3,
   newest,
 } from '../../../../../src/payment/relayer/transactions.ts';
+import { MULTICALL3 } from '../../../../../src/payment/usdc/token.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomJob } from '../../../../support/usdc/token-node.ts';
 

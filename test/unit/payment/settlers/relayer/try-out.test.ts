@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { tryOut } from '../../../../../src/payment/relayer/requests.ts';
 import { judgeTrial, learnPayers, planRound } from '../../../../../src/payment/relayer/sending.ts';
-import { batchAnswer, type Job, MULTICALL3 } from '../../../../../src/payment/relayer/transactions.ts';
+import { batchAnswer, type Job } from '../../../../../src/payment/relayer/transactions.ts';
 import { createChainCheck } from '../../../../../src/payment/usdc/checks.ts';
+import { MULTICALL3 } from '../../../../../src/payment/usdc/token.ts';
 import { openClient } from '../../../../support/chain/client.ts';
 import { RpcFault } from '../../../../support/chain/rpc-server.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
