@@ -11,15 +11,14 @@ import type { RelayerSpendingStore } from '../../store/ports/stores.ts';
 import { CALL_GAS, LONE_CALL_GAS } from '../usdc/checks.ts';
 import { SETTLE_GAS } from '../usdc/token.ts';
 
-// What gas costs (the fees), how much a transaction may use (the gas model), whether the relayer can pay (the gas
-// watch), and what a UTC day may cost (the gas budget). Sales stop while the relayer is short or the budget is used up.
-// The metrics at the end show all of it.
+// What gas costs (fees), what a transaction may use (gas model), whether the relayer can pay (gas watch), and what a
+// UTC day may cost (gas budget). Sales stop while the relayer is short or the budget is used up. Last, the metrics.
 
 /** Milliseconds between two reads of fees. On Arc they move by at most 2 % per block. */
 const MAX_AGE_MS = 2000;
 /** Milliseconds. Twice the base fee covers 35 full blocks in a row on Arc, 17 s. For as long no round waits to read. */
 const GOOD_MS = 15_000;
-/** Enough to be mined at once. It is 0.1 gwei; the base fee on Arc is 20 gwei and so nearly all of the price. */
+/** 0.1 gwei, enough to be mined at once. The base fee on Arc is 20 gwei, nearly all of the price. */
 const PRIORITY_FEE_WEI = 100_000_000n;
 /** Most times today's offer that a late transaction is offered. */
 const CEILING = 4n;
@@ -110,17 +109,17 @@ const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
 /** Gas of a batch without its payments: the transaction, the loop and its arrays. */
 const BATCH_BASE = 60_000n;
-/** Gas of a batch's transfer before the first batch. A lone one uses about 0.11M on Arc (facts of the live chain). */
+/** Of a batch's transfer before the first batch. A lone one uses about 0.11M on Arc (facts of the live chain). */
 const FIRST_GUESS = 150_000n;
 const LEAST = 50_000n;
-/** A batch uses four fifths of its gas limit. So two fit into a block if each has at most five ninths as its limit. */
+/** A batch uses four fifths of its limit, so two fit into a block if each limit is at most five ninths of it. */
 const PAIR_NUMERATOR = 5n;
 const PAIR_DENOMINATOR = 9n;
 /** EIP-7825's limit for a transaction (since Osaka, whose rules Arc has). */
 const MOST_GAS = 2n ** 24n;
 /** A pool takes at most 128 KiB per transaction; a payment has 480 bytes. */
 const MOST_PAYMENTS = 250;
-/** However many batches fail, this many go together. Smaller ones would cost more than a griefer wastes. */
+/** However many batches fail, this many go together: smaller ones would cost more than a griefer wastes. */
 const LEAST_TOGETHER = 8;
 
 export interface Load {
@@ -158,12 +157,12 @@ export function createGasModel(sharePercent: number) {
       const one = within(budget);
       return Math.min(together, waiting <= one ? one : within(budget < pair ? budget : pair));
     },
-    /** Learns from a wholly settled batch; others use unusual gas. One with calls tells nothing about a transfer's. */
+    /** Learns from a wholly settled batch. One with calls tells nothing about a transfer's gas. */
     learn(gasUsed: bigint, { transfers, calls }: Load): void {
       together *= 2;
       if (calls > 0) return;
       const seen = (((gasUsed - 21_000n) / BigInt(transfers)) * 5n) / 4n;
-      // The budget rises at once and falls slowly, because a limit that is too high costs nothing.
+      // Rises at once and falls slowly: a limit that is too high costs nothing.
       each = bounded(seen > each ? seen : (each * 7n + seen) / 8n);
     },
     /** Learns from a batch that used up its gas: a payer wasted it, or the budgets were too small. */
@@ -181,7 +180,7 @@ function bounded(gas: bigint): bigint {
   return gas > SETTLE_GAS ? SETTLE_GAS : gas;
 }
 
-/** Settlements that the relayer must be able to pay for, at twice the gas price, because a transaction offers that. */
+/** Settlements that the relayer must be able to pay for, at twice the gas price, which a transaction offers. */
 const RESERVE_SETTLEMENTS = 10n;
 
 export interface GasReading {
@@ -277,7 +276,7 @@ export function createGasBudget(
 ) {
   let spent = { day: '', number: -1, wei: 0n, failedWei: 0n };
 
-  /** This UTC day's cost. Every member asks it, because the day may be new. Only then is the date formatted. */
+  /** This UTC day's cost; each member asks it, because the day may be new. */
   function today() {
     const nowMs = clock.nowMs();
     const number = Math.floor(nowMs / DAY_MS);
@@ -297,7 +296,7 @@ export function createGasBudget(
     },
     /** Reads the day's income where it matters by now. Rejects when it cannot be read; the last one then stays. */
     refresh: (expectedWei: bigint): Promise<void> => allowance.refresh(today().wei + expectedWei),
-    /** Counts a mined transaction. A failed write is logged; the store then misses this one alone. */
+    /** Counts a mined transaction. After a failed write the store misses this one alone. */
     note: ({ wei, failedWei, gasUsed, settled }: MinedCost): void => {
       const on = today();
       on.wei += wei;
@@ -368,7 +367,7 @@ export interface RailCost {
   readonly settled: number;
 }
 
-// --- The metrics: what the relayer holds, sends and pays, so that a payment's cost can be compared with its price
+// --- The metrics: what the relayer holds, sends and pays, to compare a payment's cost with its price
 
 const WEI_PER_USDC = 1e18;
 const WEI_PER_GWEI = 1e9;

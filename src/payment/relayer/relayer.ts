@@ -22,18 +22,17 @@ import { type Job, newJob, newOperationJob, type OperationJob, type Wallet } fro
 
 // Our own settler: one key, one queue, one sequence of nonces. Sending twice wastes gas but moves money once.
 // 1. Intents and operations become jobs. Each job, answer and head is one event for the machine (machine.ts).
-// 2. The driver carries out the machine's effects concurrently (requests.ts), and feeds each answer back.
-// 3. A job ends when the chain shows its end; its promise then has the outcome.
+// 2. The driver carries out the machine's effects concurrently (requests.ts) and feeds each answer back.
+// 3. A job's promise has its outcome once the chain shows the end.
 
 const BANNED = 'its payments cost gas and move nothing';
 
-/** What the state, the effects and the driver need. */
 export interface RelayerOptions
   extends Omit<StateOptions, 'wallet'>,
     Omit<EffectsOptions, 'fees' | 'relayer' | 'signal'> {
   readonly wallet: Wallet;
   onHead(listener: () => void): () => void;
-  /** Called for each mined transaction of ours with its cost, whole and by rail. It must not throw. */
+  /** Told each mined transaction's cost, whole and by rail. It must not throw. */
   onMined(cost: MinedCost, rails: readonly RailCost[]): void;
   readonly log: Pick<Log, 'warn'>;
   isCareful(): boolean;
@@ -43,7 +42,7 @@ export interface RelayerOptions
 
 /** Without heads, gas watch and gas budget. */
 export interface BareRelayer extends Omit<Relayer, 'cannotSend' | 'refusesCode'>, Pick<Settler, 'stop'> {
-  /** The expected cost of the open settlements and operations, in wei. */
+  /** Of the open settlements and operations. */
   expectedWei(): bigint;
 }
 
@@ -137,7 +136,6 @@ export function openRelayer(options: OpenRelayerOptions): OpenRelayer {
   };
 }
 
-/** Runs the machine: one event after the other. Its effects run concurrently; each answer is one event. */
 function createDriver({ onHead, onMined, log }: RelayerOptions, state: State, effects: Effects, moment: () => Moment) {
   const ends = createEnds<Job, Outcome>();
   const operationEnds = createEnds<OperationJob, OperationOutcome>();
@@ -186,7 +184,7 @@ function createDriver({ onHead, onMined, log }: RelayerOptions, state: State, ef
       feed({ kind: 'operated', job });
       return outcome;
     },
-    /** Resolves once the running work has ended; open jobs end as unknown. `abort` cuts waits and requests short. */
+    /** Resolves once running work has ended, open jobs as unknown. `abort` cuts waits and requests short. */
     async stop(abort: () => void): Promise<void> {
       const { promise: stopped, resolve } = Promise.withResolvers<void>();
       whenStopped = resolve;

@@ -18,13 +18,13 @@ import { batchAnswer, batchCalldata, type Flight, type Job, newest, type Operati
 // Carries out the machine's effects, and decides nothing. No provider alone keeps us from settling or ends anything:
 // counts and receipts are what two say, and what one refuses goes to each host. A lone configured one is believed.
 
-/** Milliseconds until busy providers are asked again. A try itself waits seconds for them (`chain/rpc/wire.ts`). */
+/** Until busy providers are asked again. A try itself waits seconds for them (`chain/rpc/wire.ts`). */
 const BUSY_MS = 100;
 const MOST_TRIES = 5;
 /** Milliseconds: three blocks on Arc. A receipt that is this late is asked for at the next provider. */
 const NEXT_POLLS_MS = 1500;
 
-/** When `signal` aborts, waits end at once and no more requests go to the chain. */
+/** Once `signal` aborts, waits end and nothing more is asked. */
 export interface EffectsOptions extends TryOutOptions {
   readonly check: Pick<ChainCheck, 'read' | 'balanceAt'>;
   readonly evidence: Pick<Evidence, 'lookup'>;
@@ -87,7 +87,7 @@ export function createEffects(options: EffectsOptions) {
 
 export type Effects = ReturnType<typeof createEffects>;
 
-/** The count that two providers have reached. Too high a count of one would leave a gap below every later nonce. */
+/** The count that two providers have reached: one's too high count would leave a gap below every later nonce. */
 async function countTransactions({ chain, relayer, signal }: EffectsOptions): Promise<number> {
   const asked = [{ method: 'eth_getTransactionCount', params: [relayer, 'latest'] }];
   const answers = await chain.each(asked, { signal, rank: 'settle' });
@@ -119,7 +119,7 @@ function entriesOf(flights: readonly Flight[]): { id: string; transaction: Uint8
   });
 }
 
-/** Sends the transactions. Busy providers have accepted nothing, so the batch is sent again after BUSY_MS. */
+/** Busy providers have accepted nothing, so the batch is sent again after BUSY_MS. */
 async function send(options: EffectsOptions, raws: readonly string[]): Promise<RpcOutcome[]> {
   const { chain, clock, signal } = options;
   for (let tries = 1; ; tries++) {
@@ -132,7 +132,7 @@ async function send(options: EffectsOptions, raws: readonly string[]): Promise<R
   }
 }
 
-/** Transactions of one request to each provider. */
+/** Of one request to each provider. */
 const MOST_AT_ONCE = 100;
 
 /** What one refuses goes to each host; what one of them takes is sent. Else, and of a lone one, the refusal stands. */
@@ -246,7 +246,7 @@ function outcomeOf(judged: readonly boolean[]): RpcOutcome {
   return judged[0] ? { result: '0x' } : { error: new RpcError(REVERT_CODE, 'execution reverted') };
 }
 
-/** A batch gets more gas here than it will get. If it still runs out, one of its payers used it up. */
+/** A batch gets more gas than when it is sent. If it still runs out, one of its payers used it up. */
 function simulation(
   { usdc, relayer }: TryOutOptions,
   group: readonly Job[],

@@ -38,14 +38,14 @@ const HAS_IT = /already (known|imported|exists)/i;
 /** Too dear for the relayer's balance, or too large for the pool or a block. Half of the batch may be accepted. */
 const TOO_MUCH = /insufficient (funds|balance)|oversized|exceeds|too (large|big|high)/i;
 
-/** Jobs wait so that they share a transaction. With nothing in flight they only wait for the event loop's next turn. */
+/** Jobs wait to share a transaction; with nothing in flight, only for the event loop's next turn. */
 export function openWindow({ state, now, effects }: Turn): void {
   const endMs = state.flights.size() === 0 ? 0 : (state.queue[0]?.queuedMs ?? 0) + state.settings.gatherMs;
   state.sender = 'window';
   effects.push({ kind: 'wait', ms: Math.max(0, endMs - now.nowMs), timer: { name: 'window' } });
 }
 
-/** Takes payments or one operation. Asks for the nonce where it is unknown, then for the prices. */
+/** Takes payments or one operation. Asks for an unknown nonce, then for the prices. */
 export function startRound(turn: Turn): void {
   const { state, effects } = turn;
   const operation = takeOperation(turn);
@@ -56,7 +56,7 @@ export function startRound(turn: Turn): void {
   effects.push({ kind: state.nonces.known() ? 'readFees' : 'countTransactions', for: 'round' });
 }
 
-/** Ends a round in which the chain was not read or the ledger not written. Nothing of it was sent. */
+/** Ends a round of which nothing was sent: the chain was not read or the ledger not written. */
 export function giveUpRound({ state, effects }: Turn, error: unknown): void {
   const { jobs = [], operation = null } = state.round ?? {};
   const waiting = jobs.length + state.queue.length;
@@ -93,7 +93,7 @@ function takeOutExpired(turn: Turn, jobs: readonly Job[]): Job[] {
   return jobs.filter((job) => !expired.includes(job));
 }
 
-/** Fails a banned payer's payments that no node has seen: each would waste as much gas. They may be presented again. */
+/** Fails a banned payer's payments that no node has seen; each would waste as much gas. They may come again. */
 function giveBackBanned(turn: Turn, jobs: readonly Job[]): Job[] {
   const { state, now } = turn;
   const isUnsent = ({ intent, nonces }: Job) => !intent.broadcast && nonces.size === 0;
@@ -130,7 +130,7 @@ export function sendUnanswered(turn: Turn, flights: readonly Flight[], error: un
   examineRest(turn);
 }
 
-/** A refused flight frees its nonce after a look for its receipt: the "used" nonce may be used by this transaction. */
+/** Frees the nonce after a look for the receipt: this transaction itself may have used the "used" nonce. */
 export function takeSent(turn: Turn, flights: readonly Flight[], outcomes: readonly RpcOutcome[]): void {
   const { state, effects } = turn;
   const refused: Flight[] = [];
@@ -182,7 +182,7 @@ export function examineRest(turn: Turn): void {
   else endRound(turn);
 }
 
-/** After this many failed reads of its payer a job is sent alone. A mined transaction then shows the result. */
+/** Failed reads of its payer after which a job is sent alone: a mined transaction shows the result. */
 const UNREAD_LIMIT = 3;
 
 /**
@@ -273,7 +273,7 @@ export function cutGroups<J extends Grouped>(jobs: readonly J[], most: number, w
   return groups;
 }
 
-/** Jobs that a batch did not settle go on in groups of half its size. So the job that fails batches ends up alone. */
+/** What a batch did not settle goes on in groups of half its size, so what fails batches ends up alone. */
 export function splitGroup(jobs: readonly Grouped[]): void {
   for (const job of jobs) job.maxGroup = Math.max(1, Math.ceil(jobs.length / 2));
 }

@@ -66,7 +66,7 @@ export function newOperationJob(operation: Operation, nowMs: number): OperationJ
   return { operation, queuedMs: nowMs, ended: false, nonces: new Set(), mustSend: false, unresolvedMs: null };
 }
 
-/** A signed transaction: payments (`jobs`), or one operation. */
+/** Payments (`jobs`), or one operation. */
 export interface Transaction extends Signed {
   readonly jobs: readonly Job[];
   readonly operationJob: OperationJob | null;
@@ -95,7 +95,6 @@ export function jobsOf(flight: Flight): Job[] {
   return [...new Set(flight.transactions.flatMap(({ jobs }) => jobs))];
 }
 
-/** How many are plain transfers, and how many have a call of their own. */
 export function loadOf(jobs: readonly Job[]): Load {
   const calls = jobs.filter(({ intent }) => intent.call !== null).length;
   return { transfers: jobs.length - calls, calls };
@@ -110,7 +109,7 @@ interface FlightsOptions {
 
 type Cargo = Pick<Transaction, 'jobs' | 'operationJob'>;
 
-/** One payment goes to its contract, several to Multicall3. Equal cargo, nonce and price give an equal transaction. */
+/** One payment goes to its contract, several to Multicall3. Equal arguments give an equal transaction. */
 function sign(options: FlightsOptions, nonce: number, { jobs, operationJob }: Cargo, price: Price): Transaction {
   const { to, data, gas } = operationJob ? operationCall(operationJob) : paymentsCall(options, jobs);
   const signed = options.wallet.sign({ to, data, gas, nonce, ...price });
@@ -159,27 +158,27 @@ export function createFlights(options: FlightsOptions) {
     has: (flight: Flight): boolean => flights.get(flight.nonce) === flight,
     open: (jobs: readonly Job[], prices: Prices): Flight => openFor({ jobs, operationJob: null }, prices),
     openOperation: (operationJob: OperationJob, prices: Prices): Flight => openFor({ jobs: [], operationJob }, prices),
-    /** A node found the flight's price too low for its nonce. The next transaction under that nonce offers more. */
+    /** A node found the price too low for the nonce. The next transaction under it offers more. */
     outbid: (flight: Flight): void => void refused.set(flight.nonce, newest(flight).price),
-    /** Removes the newest transaction, which was never sent. Frees the nonce if nothing else was sent under it. */
+    /** Removes the newest transaction, which was never sent. Frees the nonce if it was the only one. */
     dropUnsent(flight: Flight): void {
       flight.transactions.pop();
       if (flight.transactions.length === 0) close(flight);
     },
-    /** Signs for these payments instead of the newest transaction, which was never sent. */
+    /** Replaces the newest transaction, which was never sent. */
     replaceUnsent(flight: Flight, jobs: readonly Job[]): void {
       const { price } = newest(flight);
       flight.transactions.pop();
       flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob: null }, price));
     },
-    /** Signs a dearer replacement, for these jobs or the flight's operation. False when it would pass the ceiling. */
+    /** Signs a dearer one for these jobs or the flight's operation. False when it would pass the ceiling. */
     replace(flight: Flight, jobs: readonly Job[], prices: Prices): boolean {
       const { price: last, operationJob } = newest(flight);
       const price = prices.above(last);
       if (price) flight.transactions.push(sign(options, flight.nonce, { jobs, operationJob }, price));
       return price !== null;
     },
-    /** Whether a lower nonce is free. The flight would wait for ever. */
+    /** A lower nonce is free: the flight would wait for ever. */
     isBehindGap: (flight: Flight): boolean => nonces.next(new Set(flights.keys())) < flight.nonce,
   };
 }
@@ -196,11 +195,11 @@ export function createNonces() {
 
   return {
     known: (): boolean => floor !== null,
-    /** Takes a node's count of mined transactions. The node may lag behind or lie. */
+    /** Takes a node's count of mined transactions. It may lag behind or lie. */
     learn(mined: number): void {
       floor = Math.max(mined, proven);
     },
-    /** Our transaction with this nonce was mined in this block. All lower nonces were used by then. */
+    /** Ours with this nonce was mined in this block; all lower nonces were used by then. */
     passed(nonce: number, block: number): void {
       proven = Math.max(proven, nonce + 1);
       provenBlock = Math.max(provenBlock, block);
@@ -327,7 +326,7 @@ export function costOf({ jobs, price }: Transaction, receipt: TransactionReceipt
 const SHARES = { call: 2, transfer: 1 };
 const UNNAMED = 'other';
 
-/** Splits a transaction's cost among its payments' rails, or gives it to its operation's rail. */
+/** Among its payments' rails, or to its operation's. */
 export function railCostsOf(
   { jobs, operationJob }: Transaction,
   { wei, gasUsed }: Pick<MinedCost, 'wei' | 'gasUsed'>,
