@@ -38,7 +38,7 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { dailyCap, maxTimeoutSeconds } = config;
   const counts = createCounts(clock, store, dailyCap, ownPayTo);
   const limits = createLimits(clock, store, counts, config, windows);
-  const { admit, settle } = createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log });
+  const { admit, settle } = createSettle({ clock, log }, store, limits, counts, maxTimeoutSeconds);
   return {
     admit,
     settleAdmitted: settle,

@@ -34,19 +34,18 @@ export interface Limits {
   capReached(cap: ReachedCap): Barrier;
 }
 
-/** `open` counts the calls of a minute; by default in memory. */
+/** `open`: where calls a minute are counted, by default in memory. */
 export function createLimits(
   clock: Clock,
   store: Pick<LightningStore, 'clientCount'>,
   counts: Counts,
-  limits: Config['facilitator'],
-  open?: OpenWindows,
+  { perMinute, dailyCap }: Config['facilitator'],
+  open: OpenWindows = () => createMinuteWindows(clock),
 ): Limits {
-  const { perMinute, dailyCap } = limits;
   const clientCap = partOf(dailyCap, CLIENT_SHARE);
   const payeeCap = partOf(dailyCap, PAYEE_SHARE);
   const openCap = partOf(dailyCap, OPEN_SHARE);
-  const windows = openClientWindows(open ?? (() => createMinuteWindows(clock)), 'settle calls');
+  const windows = openClientWindows(open, 'settle calls');
 
   // With the day or with the payee, so that a client cannot be followed to the next day, or to another payee.
   const hashOf = (client: string, salt: string | Uint8Array): Buffer =>

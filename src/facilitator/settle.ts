@@ -1,5 +1,5 @@
-import type { Logger } from 'pino';
-import { type Clock, nowSeconds } from '../lib/clock.ts';
+import { nowSeconds } from '../lib/clock.ts';
+import type { Common } from '../lib/common.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { own } from '../lib/untrusted.ts';
 import { checkProof, LNBTC_REFUSALS, type Proof } from '../payment/lightning/proof.ts';
@@ -41,15 +41,6 @@ export interface SettleAnswer {
   readonly retryAfterSeconds?: number;
 }
 
-interface SettleOptions {
-  readonly store: Pick<LightningStore, 'claim'>;
-  readonly clock: Clock;
-  readonly limits: Limits;
-  readonly counts: Counts;
-  readonly maxTimeoutSeconds: number;
-  readonly log: Logger;
-}
-
 /** Neither step rejects. */
 interface Settle {
   /** Counts the client's call before any of the body is read. Null admits it. */
@@ -57,7 +48,13 @@ interface Settle {
   settle(body: unknown, client: string): Promise<SettleAnswer>;
 }
 
-export function createSettle({ store, clock, limits, counts, maxTimeoutSeconds, log }: SettleOptions): Settle {
+export function createSettle(
+  { clock, log }: Common,
+  store: Pick<LightningStore, 'claim'>,
+  limits: Limits,
+  counts: Counts,
+  maxTimeoutSeconds: number,
+): Settle {
   function storeUnavailable(error: unknown, network = ''): SettleAnswer {
     log.error({ err: error }, 'the store of claims did not answer; nothing was settled');
     return { ...refusal(503, 'replay_store_unavailable', { network }), retryAfterSeconds: STORE_RETRY_SECONDS };

@@ -1,5 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
-import type { Log } from '../lib/common.ts';
+import type { Common, Log } from '../lib/common.ts';
 import { bytesToHex } from '../lib/hex.ts';
 import { createRounds } from '../lib/tasks.ts';
 import type { Payment } from '../store/ports/payments.ts';
@@ -9,24 +8,20 @@ import type { Leader, LeaderLink, LocalSettling, ReportedStatus, Settling } from
 // Settlement by another process, and by whichever instance leads. This process stores the intent in the ledger and
 // asks; the other settles it and writes down its end. A request and its answer can be lost, so only the row counts.
 
-interface RemoteSettlingOptions {
-  ledger: Ledger;
-  leader: LeaderLink;
-  clock: Clock;
-  waitMs: number;
-  /** Told the state of a row once no call of this process waits for it. It must not throw. */
-  onLeft?: ((id: string, state: Payment['state'] | null) => void) | undefined;
-  log: Pick<Log, 'warn'>;
-}
-
 /** Between two reads of the row: a lost notification only costs time. */
 const POLL_MS = 250;
 
 /** Rows of dead processes are the switch's to take over. */
 type RemoteSettling = Omit<Settling, 'takeOver'>;
 
-export function createRemoteSettling(options: RemoteSettlingOptions): RemoteSettling {
-  const { ledger, leader, clock, waitMs, onLeft, log } = options;
+/** `onLeft` is told the state of a row once no call of this process waits for it. It must not throw. */
+export function createRemoteSettling(
+  { clock, log }: Common,
+  ledger: Ledger,
+  leader: LeaderLink,
+  waitMs: number,
+  onLeft?: (id: string, state: Payment['state'] | null) => void,
+): RemoteSettling {
   const waiting = createWaiting();
   leader.onEnded(waiting.wake);
 
@@ -104,20 +99,17 @@ function createWaiting() {
   };
 }
 
-interface SwitchedSettlingOptions {
-  remote: RemoteSettling;
-  openLocal(fencingToken: number): LocalSettling;
-  takeOver: Leader['takeOver'];
-  join(leader: Leader): Promise<void>;
-  log: Pick<Log, 'info' | 'warn'>;
-}
-
 /** Between two reads of waiting rows: the longest delay of a settlement whose request did not reach the leader. */
 const SWEEP_MS = 1000;
 
 /** Settles by this instance from `lead` to `stepDown`, by the leader at all other times. */
-export function createSwitchedSettling(options: SwitchedSettlingOptions): Settling {
-  const { remote, openLocal, takeOver, log } = options;
+export function createSwitchedSettling(
+  log: Log,
+  remote: RemoteSettling,
+  openLocal: (fencingToken: number) => LocalSettling,
+  takeOver: Leader['takeOver'],
+  join: (leader: Leader) => Promise<void>,
+): Settling {
   let current: RemoteSettling = remote;
   let stopSweep = async (): Promise<void> => {};
   let ending: Promise<unknown> = Promise.resolve();
@@ -164,7 +156,7 @@ export function createSwitchedSettling(options: SwitchedSettlingOptions): Settli
         await lead(fencingToken);
         maintain();
       };
-      await options.join({ lead: leadAndMaintain, stepDown, carry, report, takeOver });
+      await join({ lead: leadAndMaintain, stepDown, carry, report, takeOver });
       // Who has joined knows among how many instances the space for replies is divided.
       await remote.start(maintain);
     },

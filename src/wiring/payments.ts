@@ -193,8 +193,8 @@ export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSe
       const { leader, living, takeOverAfterMs, join } = settledBy;
       const takeOver = createRecovery({ clock, log }, ledger, living, takeOverAfterMs);
       const openLocal = (fencingToken: number) => openLocalSettling(parts, takeOver, fencingToken);
-      const remote = createRemoteSettling({ ledger, leader, clock, waitMs: config.settleWaitMs, onLeft, log });
-      return createSwitchedSettling({ remote, openLocal, takeOver, join, log });
+      const remote = createRemoteSettling({ clock, log }, ledger, leader, config.settleWaitMs, onLeft);
+      return createSwitchedSettling(log, remote, openLocal, takeOver, join);
     }
   }
 }
