@@ -5,14 +5,14 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
   files: 321,
-  lines: 60_734,
+  lines: 60_657,
   [LONGEST]: 600,
   'files whose only importer is in their folder, in a thousand': 100,
   'of these below 40 lines': 0,
   'spreads of a literal': 0,
   'lines wider than 120': 9,
   'functions with more than 60 lines of their own': 0,
-  'option bags': 132,
+  'option bags': 118,
   'option bags of more than 10 members': 3,
   'type names used twice in a room': 1,
   'statements of SQL for the ledger': 154,
