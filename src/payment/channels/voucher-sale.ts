@@ -50,9 +50,14 @@ interface ArrivedVoucher extends VoucherCall {
   readonly endedTurns: number;
   /** The ledger's row. */
   readonly channel: Channel | null;
-  /** The row, where nothing else was waited for since its read. An older one could miss a sale: a run in vain. */
-  readonly usable: Channel | null;
 }
+
+/**
+ * How old the row is that was read when the voucher came. `new`: nothing else was waited for since. `aged`: something
+ * was, so the row is read again, as it could miss a sale. `overtaken`: the voucher may have been charged since, so an
+ * error after it says `charged: "unknown"`.
+ */
+type RowAge = 'new' | 'aged' | 'overtaken';
 
 /** Throws PaymentRefused (402), AppErrors. No money was taken unless `charged` says otherwise. */
 export async function sellForVoucher(context: VoucherContext, presented: VoucherCall): Promise<Sold> {
@@ -68,12 +73,11 @@ async function readChannel(
   { store, turns, sales, corrections }: VoucherContext,
   presented: VoucherCall,
 ): Promise<ArrivedVoucher> {
-  const { channelId, payload, identifier } = presented;
+  const { channelId, payload } = presented;
   const { maxClaimableAmount: max } = payload.voucher;
   const [arrival, endedTurns] = [corrections.arrive(), turns.endedTurns()];
   const channel = await sales.soon(store.get(channelId));
-  const usable = !identifier && channel !== null && max > channel.charged ? channel : null;
-  return { ...presented, max, arrival, endedTurns, channel, usable };
+  return { ...presented, max, arrival, endedTurns, channel };
 }
 
 /** Null without a sale or redelivery left. Throws 410 (`answer_gone`) if undelivered: a refusal would cost twice. */
@@ -93,18 +97,22 @@ async function sellInOrder(context: VoucherContext, voucher: ArrivedVoucher): Pr
   const key = bytesToHex(channelId);
   const check = (): Promise<void> => checkBeforeTurn(context, voucher);
   // A sale of the voucher may be under way, or may have ended since the channel was read.
-  await (isRowOld(context, voucher) || turns.isBusy(key) ? chargedUnknown(check) : check());
+  await (ageOf(context, voucher) === 'overtaken' || turns.isBusy(key) ? chargedUnknown(check) : check());
   const request = Buffer.from(requestHash).toString('latin1');
   const asking = { chargedBefore: max - call.price, charged: channel?.charged ?? null, request };
-  const sold = await turns.take(key, asking, call.signal, (hasWaited) => sellInTurn(context, voucher, hasWaited));
+  const sold = await turns.take(key, asking, call.signal, (hasWaited) =>
+    sellInTurn(context, voucher, hasWaited ? 'overtaken' : ageOf(context, voucher)),
+  );
   if (sold === null) throw new PaymentRefused(reason('channel_busy'));
   if (sold instanceof PaymentRefused) throw sold;
   return sold;
 }
 
-/** Whether a sale of this process may have charged the voucher since the read, or the ledger had no row. */
-function isRowOld({ turns }: VoucherContext, { channel, endedTurns }: ArrivedVoucher): boolean {
-  return !channel || turns.endedTurns() !== endedTurns;
+/** A row that the ledger did not have, or since whose read a turn has ended in this process, counts as overtaken. */
+function ageOf({ turns }: VoucherContext, { channel, endedTurns, identifier, max }: ArrivedVoucher): RowAge {
+  if (!channel || turns.endedTurns() !== endedTurns) return 'overtaken';
+  // The sale has waited for a look at the identifier, or at what the voucher has bought.
+  return identifier || max <= channel.charged ? 'aged' : 'new';
 }
 
 /** 2. Writes nothing. Throws PaymentRefused, TooMany, Unavailable, 409. */
@@ -136,10 +144,10 @@ async function checkIdentifier({ ledger, soon }: SaleContext, voucher: VoucherCa
 async function sellInTurn(
   context: VoucherContext,
   voucher: ArrivedVoucher,
-  hasWaited: boolean,
+  age: RowAge,
 ): Promise<TurnEnd<Sold | PaymentRefused>> {
   try {
-    return { value: await serve(context, voucher, hasWaited), charged: voucher.max, isCorrected: false };
+    return { value: await serve(context, voucher, age), charged: voucher.max, isCorrected: false };
   } catch (error) {
     if (!(error instanceof StaleVoucher)) return fail(context, voucher, error);
     const value = await chargedUnknown(() => context.corrections.answer(voucher, error));
@@ -157,25 +165,27 @@ async function fail(context: VoucherContext, { channelId, max }: ArrivedVoucher,
 /** How often a sale may lose its charge to another process. */
 const MOST_TRIES = 3;
 
-async function serve(context: VoucherContext, voucher: ArrivedVoucher, hasWaited: boolean): Promise<Sold> {
+async function serve(context: VoucherContext, voucher: ArrivedVoucher, ageInTurn: RowAge): Promise<Sold> {
   const { call } = voucher;
+  let age = ageInTurn;
   let body: Uint8Array | null = null;
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    // After a lost charge the channel is read again: another process has charged it.
-    const again = await judge(context, voucher, tries > 0 || hasWaited || isRowOld(context, voucher));
+    const again = await judge(context, voucher, age);
     if (again) return again;
     // 4.
     body ??= await call.run('sale', call.signal);
     const sold = await charge(context, voucher, body);
     if (sold) return sold;
+    // Another process has charged the channel.
+    age = 'overtaken';
   }
   throw new PaymentRefused(reason('channel_busy'));
 }
 
 /** 3. Null when it fits; else its earlier answer. Throws PaymentRefused; Unavailable while charges are unclaimable. */
-async function judge(context: VoucherContext, voucher: ArrivedVoucher, isOld: boolean): Promise<Sold | null> {
-  const look = () => checkable(() => fitOf(context, voucher, isOld ? null : voucher.usable));
-  const fitting = await (isOld ? chargedUnknown(look) : look());
+async function judge(context: VoucherContext, voucher: ArrivedVoucher, age: RowAge): Promise<Sold | null> {
+  const look = () => checkable(() => fitOf(context, voucher, age === 'new' ? voucher.channel : null));
+  const fitting = await (age === 'overtaken' ? chargedUnknown(look) : look());
   if ('again' in fitting) return fitting.again;
   await checkClaims(context, fitting.channel, voucher.call.price);
   if (await context.store.findOpen(voucher.channelId)) throw new PaymentRefused(reason('channel_busy'));
