@@ -65,7 +65,7 @@ export interface ClaimReport {
 /** Rounds of claims. A second call waits for the first. */
 export function createClaims(options: ClaimsOptions) {
   const { bounds, alarms, clock } = options;
-  const { operations, aside, early, claimSome } = createTransactions(options);
+  const { operations, aside, early, claimBatch } = createTransactions(options);
   let running: Promise<unknown> = Promise.resolve();
 
   async function round(takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
@@ -76,7 +76,7 @@ export function createClaims(options: ClaimsOptions) {
     const channels = await listUnclaimed(options, isTaken);
     const total = { claimed: 0n, writtenOff: 0n, setAside: 0 };
     for (let start = 0; start < channels.length && !signal.aborted; start += MOST_ROWS) {
-      const part = await claimSome(channels.slice(start, start + MOST_ROWS), takesAll, signal);
+      const part = await claimBatch(channels.slice(start, start + MOST_ROWS), takesAll, signal);
       total.claimed += part.claimed;
       total.writtenOff += part.writtenOff;
       total.setAside += part.setAside;
@@ -113,39 +113,52 @@ function createTransactions(options: ClaimsOptions) {
   };
   const early = createEarlyClaims(options, aside, carryOut);
 
-  async function claimSome(channels: readonly Channel[], takesAll: boolean, signal: AbortSignal): Promise<ClaimReport> {
-    const isEarly = ({ id }: Channel) => alarms.isDue(id);
-    const fresh = await refresh(options, channels, signal).catch((error: unknown) => {
-      // No two providers agree. Only what one of them says is in danger is claimed, as the ledger has it.
-      if (!channels.some(isEarly)) throw error;
-      return null;
-    });
-    if (!fresh) return early.claim(channels.filter(isEarly), signal);
-    const known = new Set(fresh.map(({ id }) => bytesToHex(id)));
-    const unread = channels.filter((channel) => isEarly(channel) && !known.has(bytesToHex(channel.id)));
-    // Two agree now. A channel that is due by an alarm alone is left where they deny it.
-    const isDenied = (channel: Channel) => isEarly(channel) && !takesAll && !isDue(channel, bounds, clock.nowMs());
+  const isAlarmed = ({ id }: Channel): boolean => alarms.isDue(id);
+  const isBehind = ({ id, state }: Channel): boolean => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
+
+  /**
+   * Two providers agree on these channels. One that is due by an alarm alone is left where they deny it, and claimed
+   * early where what they agree on is too old to deny anything. An alarm ends once they have caught up with it.
+   */
+  function heedAlarms(fresh: readonly Channel[], takesAll: boolean) {
+    const isDenied = (channel: Channel) => isAlarmed(channel) && !takesAll && !isDue(channel, bounds, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
-    const isBehind = ({ id, state }: Channel) => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
     const ahead = [...denied].filter(isBehind);
     for (const channel of fresh) if (!isBehind(channel)) alarms.end(channel.id);
-    const taken = fresh.filter((channel) => !denied.has(channel) && claimed.isShown(channel));
-    let writtenOff = 0n;
-    for (const channel of fresh) writtenOff += await writeOff(options, channel);
-    const { good, bad } = await sortOut(options, taken.flatMap(dueOf), signal);
+    return { taken: fresh.filter((channel) => !denied.has(channel) && claimed.isShown(channel)), ahead };
+  }
+
+  async function setAside(bad: Sorted['bad']): Promise<void> {
     for (const { due, reason } of bad) {
       aside.add(due.channel);
       await store.refuseClaim(due.channel.id, clock.nowMs());
       const detail = { channel: bytesToHex(due.channel.id), charged: String(due.channel.charged), reason };
       if (due.channel.claimRefusedAt === null) log.error(detail, REFUSED);
     }
+  }
+
+  /** Steps 2 to 5, for the channels of one transaction. */
+  async function claimBatch(channels: readonly Channel[], takesAll: boolean, signal: AbortSignal) {
+    const fresh = await refresh(options, channels, signal).catch((error: unknown) => {
+      if (!channels.some(isAlarmed)) throw error;
+      return null;
+    });
+    // No two providers agree. Only what one of them says is in danger is claimed, as the ledger has it.
+    if (!fresh) return early.claim(channels.filter(isAlarmed), signal);
+    const read = new Set(fresh.map(({ id }) => bytesToHex(id)));
+    const unread = channels.filter((channel) => isAlarmed(channel) && !read.has(bytesToHex(channel.id)));
+    const { taken, ahead } = heedAlarms(fresh, takesAll);
+    let writtenOff = 0n;
+    for (const channel of fresh) writtenOff += await writeOff(options, channel);
+    const { good, bad } = await sortOut(options, taken.flatMap(dueOf), signal);
+    await setAside(bad);
     const amount = good ? await carryOut(good) : 0n;
     const more = await early.claim([...ahead, ...unread], signal);
     await refresh(options, fresh, signal);
     return { claimed: amount + more.claimed, writtenOff, setAside: bad.length + more.setAside };
   }
 
-  return { operations, aside, early, claimSome };
+  return { operations, aside, early, claimBatch };
 }
 
 /** Carries out a claim of these rows. Returns what was claimed; 0 unless it ended as done. */
