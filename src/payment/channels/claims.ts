@@ -64,7 +64,7 @@ export interface ClaimReport {
 
 /** Rounds of claims. A second call waits for the first. */
 export function createClaims(options: ClaimsOptions) {
-  const { bounds, alarms, clock } = options;
+  const { store, network, bounds, alarms, clock } = options;
   const { operations, aside, early, claimBatch } = createTransactions(options);
   let running: Promise<unknown> = Promise.resolve();
 
@@ -73,7 +73,8 @@ export function createClaims(options: ClaimsOptions) {
     await early.note();
     const isTaken = (channel: Channel): boolean =>
       !aside.has(channel) && (takesAll || alarms.isDue(channel.id) || isDue(channel, bounds, clock.nowMs()));
-    const channels = await listUnclaimed(options, isTaken);
+    const channels: Channel[] = [];
+    for await (const page of unclaimedPages(store, network)) channels.push(...page.filter(isTaken));
     const total = { claimed: 0n, writtenOff: 0n, setAside: 0 };
     for (let start = 0; start < channels.length && !signal.aborted; start += MOST_ROWS) {
       const part = await claimBatch(channels.slice(start, start + MOST_ROWS), takesAll, signal);
@@ -116,10 +117,7 @@ function createTransactions(options: ClaimsOptions) {
   const isAlarmed = ({ id }: Channel): boolean => alarms.isDue(id);
   const isBehind = ({ id, state }: Channel): boolean => (alarms.blockOf(id) ?? 0) > state.block + FAR_BLOCKS;
 
-  /**
-   * Two providers agree on these channels. One that is due by an alarm alone is left where they deny it, and claimed
-   * early where what they agree on is too old to deny anything. An alarm ends once they have caught up with it.
-   */
+  /** Two providers agree on these. One due by an alarm alone is not taken; `ahead`: they are too old to deny it. */
   function heedAlarms(fresh: readonly Channel[], takesAll: boolean) {
     const isDenied = (channel: Channel) => isAlarmed(channel) && !takesAll && !isDue(channel, bounds, clock.nowMs());
     const denied = new Set(fresh.filter(isDenied));
@@ -162,14 +160,7 @@ function createTransactions(options: ClaimsOptions) {
 }
 
 /** Carries out a claim of these rows. Returns what was claimed; 0 unless it ended as done. */
-type CarryOut = (
-  batch: Batch,
-  more?: {
-    readonly id?: string;
-    readonly leastBlock?: number | null;
-    readonly onMined?: (receipt: MinedTransaction) => void;
-  },
-) => Promise<bigint>;
+type CarryOut = (batch: Batch, more?: CarryOutHow & { readonly id?: string }) => Promise<bigint>;
 
 /** Claims channels as the ledger has them, once. What fails is set aside: a liar must not burn gas each round. */
 function createEarlyClaims(options: ClaimsOptions, aside: ReturnType<typeof createAside>, carryOut: CarryOut) {
@@ -256,18 +247,9 @@ function dueOf(channel: Channel): Due[] {
   return row ? [{ channel, row }] : [];
 }
 
-async function listUnclaimed({ store, network }: ClaimsOptions, isTaken: (channel: Channel) => boolean) {
-  const taken: Channel[] = [];
-  for await (const page of unclaimedPages(store, network)) taken.push(...page.filter(isTaken));
-  return taken;
-}
-
 /** Reads channels and notes their states. Returns those that could be read; the others wait for the next round. */
-async function refresh(
-  { store, reader, chain, clock }: ClaimsOptions,
-  channels: readonly Channel[],
-  signal: AbortSignal,
-) {
+async function refresh(options: ClaimsOptions, channels: readonly Channel[], signal: AbortSignal) {
+  const { store, reader, chain, clock } = options;
   const ids = channels.map(({ id }) => id);
   const states = await readByTwo(reader, chain, ids, signal);
   const noted = channels.flatMap((channel, at) => {

@@ -68,7 +68,11 @@ export function openChannelsSettler(options: ChannelsSettlerOptions, context: Se
     },
     lookup: evidence.lookup,
     ownOnly: false,
-    books: openChannelBooks(options),
+    // Deposits are compared as transfers that the contract passed on, claims with what the contract recorded.
+    books: {
+      ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
+      ...createChannelBooks({ chain, store, network, receiver, token }),
+    },
     probe: async () => {
       const why = alarm.whyStopped();
       return why === null ? probe() : { ok: false, detail: why };
@@ -91,15 +95,6 @@ export function openChannelsSettler(options: ChannelsSettlerOptions, context: Se
       if (!ok) throw new Error(`payment channels cannot be claimed: ${detail}`);
       return claims.run(true, signal);
     },
-  };
-}
-
-/** Deposits are compared as transfers that the contract passed on, claims with what the contract recorded. */
-function openChannelBooks({ chain, evidence, store, setup: { network, terms } }: ChannelsSettlerOptions) {
-  const { receiver, token } = terms;
-  return {
-    ...createTransferBooks({ chain, evidence, usdc: bytesToHex(token), passedTo: SETTLEMENT_BYTES }),
-    ...createChannelBooks({ chain, store, network, receiver, token }),
   };
 }
 

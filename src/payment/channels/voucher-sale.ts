@@ -52,11 +52,8 @@ interface ArrivedVoucher extends VoucherCall {
   readonly channel: Channel | null;
 }
 
-/**
- * How old the row is that was read when the voucher came. `new`: nothing else was waited for since. `aged`: something
- * was, so the row is read again, as it could miss a sale. `overtaken`: the voucher may have been charged since, so an
- * error after it says `charged: "unknown"`.
- */
+// Only a `new` row is used as it was read on arrival: an older one could miss a sale, a run of the endpoint in vain.
+/** How old that row is. `overtaken`: the voucher may have been charged since, so errors say `charged: "unknown"`. */
 type RowAge = 'new' | 'aged' | 'overtaken';
 
 /** Throws PaymentRefused (402), AppErrors. No money was taken unless `charged` says otherwise. */
