@@ -36,7 +36,7 @@ export async function backUpDatabase(source: string, target: string, onProgress?
       flush(dirname(target));
       return rows;
     } finally {
-      for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${draft}${suffix}`, { force: true });
+      rmSync(draft, { force: true });
     }
   } finally {
     db.close();
