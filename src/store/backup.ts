@@ -44,8 +44,7 @@ export async function backUpDatabase(source: string, target: string, onProgress?
 }
 
 async function copy(db: Sqlite, draft: string, onProgress?: Progress): Promise<Counts> {
-  // Without the transaction each commit of a writer would start the copy over, under load for ever. It ends with the
-  // connection.
+  // Without the transaction each commit of a writer would start the copy over, under load for ever.
   db.exec('BEGIN');
   const rows = countRows(db);
   await db.backup(draft, {
@@ -54,6 +53,8 @@ async function copy(db: Sqlite, draft: string, onProgress?: Progress): Promise<C
       return PAGES_PER_STEP;
     },
   });
+  // While the copy is checked, the source's log may begin anew.
+  db.exec('COMMIT');
   return rows;
 }
 

@@ -251,7 +251,8 @@ async function findRoom(path: string): Promise<void> {
     await file.datasync();
   } finally {
     await file.close();
-    await rm(path);
+    // Another `ping` may have removed it.
+    await rm(path, { force: true });
   }
 }
 
