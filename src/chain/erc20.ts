@@ -16,6 +16,7 @@ export interface Token {
 
 /** `isErc721` by ERC-165: an ERC-721 answers nearly the same calls. */
 interface TokenWithSupply extends Token {
+  /** In base units. */
   readonly totalSupply: bigint | null;
   readonly isErc721: boolean;
 }

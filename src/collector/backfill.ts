@@ -74,7 +74,7 @@ export function createBackfill(context: CollectorContext): Backfill {
   };
 }
 
-/** After so many failures alone a block counts as pruned. */
+/** A block that fails so often when it is read alone counts as pruned, with all older ones, until the next start. */
 const GIVE_UP_AFTER = 8;
 /** The head loop asks about once a second. */
 const HEAD_ANSWERED_MS = 5000;

@@ -97,7 +97,7 @@ export async function readLateLabels(context: CollectorContext): Promise<boolean
 /** Ages in seconds: most contracts are set up by the next transactions, some by hand that day. */
 const LOOKS = [60, 900, 21_600];
 
-/** Null: no more, or it has its symbol. `now` is the chain's time. */
+/** In Unix seconds. Null: no more, or it has its symbol. `now` is the chain's time. */
 export function nextLook(createdAt: number, kinds: number | null, now: number): number | null {
   if (kinds === null || (kinds & DeployKinds.token) !== 0) return null;
   const age = LOOKS.find((seconds) => createdAt + seconds > now);

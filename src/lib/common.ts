@@ -10,7 +10,7 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-/** The first argument of each `createX` and `openX`. Tests pass the clock and the log of their world. */
+/** The first argument of a `createX` or `openX` that needs both. Tests pass the clock and log of their world. */
 export interface Common {
   readonly clock: Clock;
   readonly log: Log;

@@ -9,7 +9,7 @@ const HALF_ORDER = Buffer.from('7fffffffffffffffffffffffffffffff5d576e7357a4501d
 
 const hasher = await createKeccak(256);
 
-/** JavaScript blocks the event loop for 8 ms for a relayer's transaction of 120 KB (0.5 ms here). */
+/** In WebAssembly: JavaScript blocks the event loop for 8 ms for a transaction of 120 KB (0.5 ms here). */
 export function keccak256(bytes: Uint8Array): Uint8Array {
   return hasher.init().update(bytes).digest('binary');
 }

@@ -29,7 +29,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** References in a row; steps of one, and characters of these. */
+/** The most references in a row, steps of one, and characters of these. */
 const MAX_HOPS = 5;
 const [MAX_STEPS, MAX_REFERENCE] = [10, 1000];
 

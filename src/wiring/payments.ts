@@ -186,6 +186,7 @@ export function openSettling(parts: SettlingParts, { settledBy, onLeft }: OpenSe
   const { config, ledger, clock, log } = parts;
   switch (settledBy.kind) {
     case 'local': {
+      // Nobody else uses this ledger, so nothing is waited for.
       const takeOver = createRecovery({ clock, log }, ledger, undefined, 0);
       return openLocalSettling(parts, takeOver);
     }

@@ -225,7 +225,7 @@ const ROUND_MS = 4000;
 const PRESENT_MS = 10_000;
 /** A head is old after this time: a round was left out. */
 const OLD_MS = 5000;
-/** Ten seconds on Arc. */
+/** A head so many blocks from the agreed one is far: ten seconds on Arc. */
 const FAR_BLOCKS = 20;
 /** The wait for slower providers once two have answered. */
 const GRACE_MS = 100;

@@ -103,7 +103,7 @@ function createRoom(db: Sqlite, sql: string, limit: number) {
 
 type Hex = `0x${string}`;
 
-/** Unbroken. */
+/** A span of blocks that were searched, without a gap. */
 interface SearchedSpan {
   readonly since: BlockPlace;
   readonly until: BlockPlace;

@@ -6,7 +6,7 @@ import { migrate, openNamed, readMigrations, type Sqlite } from '../../lib/sqlit
 // Opens the chain's database to collect into, or another service's copy of one to read.
 
 const MIGRATIONS = join(import.meta.dirname, 'migrations');
-/** 16 MiB read a day no faster than 2, because the system keeps the file too. */
+/** Holds the newest hours of `blocks`. 16 MiB read a day no faster than 2, because the system keeps the file too. */
 const CACHE_KIB = 4 * 1024;
 /** The write-ahead log after a checkpoint; a first fill would leave it much larger for ever. */
 const WAL_LIMIT_BYTES = 32 * 1024 * 1024;

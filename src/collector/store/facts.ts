@@ -222,7 +222,7 @@ export const NO_COLLECTOR: CollectorView = {
   }),
 };
 
-/** Ten minutes on Arc. */
+/** Blocks over which the time of one is measured: ten minutes on Arc. */
 const BLOCK_TIME_OVER = 1200;
 
 export function readCollected(

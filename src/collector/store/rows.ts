@@ -52,7 +52,7 @@ export interface PoolRow {
   readonly foundBlock: number;
 }
 
-/** Bits of a number; 0 is neither. */
+/** What a created contract is, as bits; 0 is neither. */
 export const DeployKinds = { token: 1, proxy: 2 } as const;
 
 export interface DeployRow {

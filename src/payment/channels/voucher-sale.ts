@@ -52,8 +52,11 @@ interface ArrivedVoucher extends VoucherCall {
   readonly channel: Channel | null;
 }
 
-// Only a `new` row is used as it was read on arrival: an older one could miss a sale, a run of the endpoint in vain.
-/** How old that row is. `overtaken`: the voucher may have been charged since, so errors say `charged: "unknown"`. */
+// Only a `new` row is used as it was read on arrival. An older one could miss a sale: the endpoint would run in vain.
+/**
+ * How old that row is. `aged`: the sale has waited since for another read. `overtaken`: the voucher may have been
+ * charged since, so errors say `charged: "unknown"`.
+ */
 type RowAge = 'new' | 'aged' | 'overtaken';
 
 /** Throws PaymentRefused (402), AppErrors. No money was taken unless `charged` says otherwise. */

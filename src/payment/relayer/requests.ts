@@ -132,7 +132,7 @@ async function send(options: EffectsOptions, raws: readonly string[]): Promise<R
   }
 }
 
-/** Of one request to each provider. */
+/** Transactions in one request to a provider. */
 const MOST_AT_ONCE = 100;
 
 /** What one refuses goes to each host; what one of them takes is sent. Else, and of a lone one, the refusal stands. */

@@ -167,20 +167,18 @@ function openFacilitated(
     (await check.read(authorization, NEVER)).used;
   const hasCode = async (authorization: Authorization): Promise<boolean> =>
     (await check.read(authorization, NEVER)).hasCode;
-  const settler = createServiceSettler(
-    { clock, log },
-    {
-      client,
-      evidence,
-      isUsed,
-      hasCode,
-      usedBefore: null,
-      extra: EXACT_EXTRA,
-      noteBroadcast,
-      config,
-      token,
-    },
-  );
+  const parts = {
+    client,
+    evidence,
+    isUsed,
+    hasCode,
+    usedBefore: null,
+    extra: EXACT_EXTRA,
+    noteBroadcast,
+    config,
+    token,
+  };
+  const settler = createServiceSettler({ clock, log }, parts);
   return {
     ...settler,
     unavailable: () => settler.unavailable() ?? token.refusal(),

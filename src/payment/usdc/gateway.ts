@@ -71,22 +71,10 @@ function openSettler(
 ): Settler {
   const usedBefore = async ({ authorization }: Intent): Promise<string | null> =>
     (await evidence.isUsed(authorization)) ? ALREADY_USED : null;
+  const parts = { client, evidence, isUsed: null, hasCode: null, usedBefore, extra, noteBroadcast, config, token };
   const batches = createGatewayBatches({ clock, log }, client, store);
   return {
-    ...createServiceSettler(
-      { clock, log },
-      {
-        client,
-        evidence,
-        isUsed: null,
-        hasCode: null,
-        usedBefore,
-        extra,
-        noteBroadcast,
-        config,
-        token,
-      },
-    ),
+    ...createServiceSettler({ clock, log }, parts),
     refresh: batches.round,
     books: createGatewayBooks({ chain, transfers: store, ledger, usdc: config.network.usdc, wallet }),
     probe: () => probeSupported(client, config.network.caip2, (extra) => isGatewayExtra(extra, wallet)),

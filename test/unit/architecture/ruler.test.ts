@@ -5,7 +5,7 @@ import { judge, LONGEST, measureRest, measureSource } from './ruler.ts';
 /** The most of each figure that `src` may have. A ceiling may only be lowered. */
 const SOURCE_CEILINGS = {
   files: 321,
-  lines: 60_654,
+  lines: 60_647,
   [LONGEST]: 600,
   'files whose only importer is in their folder, in a thousand': 100,
   'of these below 40 lines': 0,
