@@ -44,7 +44,7 @@ export function openCollecting(common: Common, config: Config, chain: OpenChainC
   // A copy is never written to.
   const { db } = data;
   const own = db && openCollector(common, config, chain, db);
-  const probe = db && config.collector.enabled ? openProbe(common, config, chain, db) : null;
+  const probe = db && config.collector.enabled ? openProbe(common.log, config, chain, db) : null;
 
   return {
     collector: data.collector ?? own ?? NO_COLLECTOR,
@@ -88,7 +88,7 @@ function openCollector({ clock, log }: Common, config: Config, chain: OpenChainC
   return createCollector({ clock, log }, chain, db, { limits, scanners, describeCode, wsUrls });
 }
 
-function openProbe({ log }: Common, config: Config, { allowances }: OpenChainClient, db: Sqlite) {
+function openProbe(log: Log, config: Config, { allowances }: OpenChainClient, db: Sqlite) {
   const { rpcUrls, chainId } = config.network;
   const { rpcTimeoutMs: timeoutMs, collected } = config;
   const { probeIntervalMs: intervalMs } = collected;

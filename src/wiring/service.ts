@@ -44,7 +44,6 @@ export async function createDeps(
   clock: Clock = systemClock,
   railList: RailList = RAILS,
 ) {
-  const common = { clock, log };
   const { catalogue, off } = openCatalogue(config, declared, railList);
   const ground = await openGround(config, log, clock);
   const { chain, collecting, metrics, ledger, outgoing, sources } = ground;
@@ -58,7 +57,7 @@ export async function createDeps(
   const onRun = countSelfTests(metrics);
   const { selfTests: store } = stores;
   const selfTest = await createSelfTest({ ...ground, catalogue, store, mayRun: ledger.leads, onRun });
-  const clockWatch = createClockWatch(common, freeSources.chain, instance?.nowMs ?? null);
+  const clockWatch = createClockWatch(ground, freeSources.chain, instance?.nowMs ?? null);
   const others = { lightning: shop.lightning.status };
   const readiness = createReadiness({ payments, others, ...sources, ledger, clock, clockWatch });
   const listings = openListings({ config, outgoing, catalogue: listed, ledger, readiness, clock, log });
@@ -112,12 +111,13 @@ export async function createDeps(
 
 /** The lock comes first, so that no other process has this data folder open. */
 async function openGround(config: Config, log: Logger, clock: Clock) {
+  const common = { clock, log };
   const lock = holdDataFolder(config, log);
   const metrics = createMetrics();
   const chain = openChain(config, metrics, log);
-  const collecting = openCollecting({ clock, log }, config, chain);
+  const collecting = openCollecting(common, config, chain);
   const ledger = await openLedger(config, clock, log, metrics);
-  const outgoing = createOutgoing({ clock, log }, config.web, config.publicOrigin);
+  const outgoing = createOutgoing(common, config.web, config.publicOrigin);
   const sources = openSources({ config, chain, clock, collecting, selfTests: ledger.stores.selfTests, outgoing });
   publishSources(metrics, outgoing.upstreams);
   return { config, log, clock, lock, metrics, chain, collecting, ledger, outgoing, sources };

@@ -111,7 +111,7 @@ async function readKept(state: State): Promise<void> {
     if (!state.held.some((note) => note.question === question && holds(state, note))) open.delete(question);
 }
 
-/** Adds a note, or lets a dispute's hold longer. Set apart is a provider for a day from the first time on. */
+/** Adds a note, or lets a dispute's hold longer. A provider is set apart for a day from the first time on. */
 function hold(state: State, note: ProviderNote, message: string): void {
   const { host, kind, question, said, others } = note;
   const isSame = (known: ProviderNote) => known.host === host && known.kind === kind && known.question === question;
