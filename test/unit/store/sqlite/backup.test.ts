@@ -4,7 +4,6 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -14,6 +13,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { backUpDatabase } from '../../../../src/store/backup.ts';
+import { openFiles } from '../../../support/open-files.ts';
 
 let folder: string;
 let source: string;
@@ -24,21 +24,9 @@ beforeEach(() => {
   target = join(folder, 'copies', 'copy.db');
 });
 afterEach(() => {
-  expect(openFiles()).toEqual([]);
+  expect(openFiles().filter((path) => path.startsWith(folder))).toEqual([]);
   rmSync(folder, { recursive: true });
 });
-
-/** What this process has open in the folder. */
-function openFiles(): string[] {
-  return readdirSync('/proc/self/fd').flatMap((fd) => {
-    try {
-      const path = readlinkSync(`/proc/self/fd/${fd}`);
-      return path.startsWith(folder) ? [path] : [];
-    } catch {
-      return [];
-    }
-  });
-}
 
 /** A database of about 4 MiB, so that it is copied in several steps, and a writer that adds to both tables in one transaction. */
 function fill() {

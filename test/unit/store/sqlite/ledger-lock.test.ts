@@ -1,19 +1,11 @@
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { StartRefused } from '../../../../src/errors.ts';
 import { holdLedger, markMoved, movedTo, moveMark, refuseMoved } from '../../../../src/store/ledger-lock.ts';
+import { openFiles } from '../../../support/open-files.ts';
 
 let folder: string;
 let file: string;
@@ -38,16 +30,7 @@ test('one process locks a data directory, and the next one after its release', (
 });
 
 /** How often this process has a lock file open. */
-function openLocks(): number {
-  const paths = readdirSync('/proc/self/fd').map((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`);
-    } catch {
-      return '';
-    }
-  });
-  return paths.filter((path) => path === file).length;
-}
+const openLocks = (): number => openFiles().filter((path) => path === file).length;
 
 test('processes that a release with workers has left behind end before the next one starts', () => {
   const shared = [0, 1].map(() => {

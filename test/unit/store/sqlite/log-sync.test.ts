@@ -1,13 +1,4 @@
-import {
-  copyFileSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  utimesSync,
-} from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -24,6 +15,7 @@ import {
 import { type LogSync, openLogSync } from '../../../../src/store/db/log-sync.ts';
 import { openLedgerDatabase } from '../../../../src/store/db/sqlite.ts';
 import { openTestLedger } from '../../../support/ledger/fresh-ledger.ts';
+import { openFiles } from '../../../support/open-files.ts';
 
 let folder: string;
 let db: Sqlite;
@@ -66,14 +58,7 @@ const nextSync = () =>
 const end = (error: Error | null = null) => syncs.shift()?.(error);
 const path = (): string => `${db.name}-wal`;
 /** How often this process has the log open. */
-const opened = (): number =>
-  readdirSync('/proc/self/fd').filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`) === path();
-    } catch {
-      return false;
-    }
-  }).length;
+const opened = (): number => openFiles().filter((one) => one === path()).length;
 /** The log's time of its last change, which begins long ago. */
 const age = (): void => utimesSync(path(), 1, 1);
 const isRewritten = (): boolean => statSync(path()).mtimeMs > 1000;
