@@ -11,6 +11,7 @@ import { gatewayExtra } from '../../src/payment/usdc/gateway.ts';
 import { createGatewayClient, createGatewayEvidence } from '../../src/payment/usdc/gateway-client.ts';
 import { createUpstreams } from '../../src/upstream/client/client.ts';
 import { openClient } from '../support/chain/client.ts';
+import { quiet } from '../support/quiet.ts';
 import { seed, seededRandom } from '../support/random.ts';
 import { countRunningTime } from '../support/running-time.ts';
 import { balanceOf, newBuyer } from '../support/usdc/buyer.ts';
@@ -30,7 +31,6 @@ const TRIES = 20;
 const AT_ONCE = process.env.SLOW ? 20 : 5;
 const TEST_MS = process.env.SLOW ? 900_000 : 300_000;
 const WALLET = `0x${'77'.repeat(20)}` as const;
-const log = { info: () => {}, warn: () => {}, error: () => {} };
 const clock = systemClock;
 
 let network: EmbeddedNetwork;
@@ -55,6 +55,18 @@ const requirement = (amount: bigint): Requirement => ({
   maxTimeoutSeconds: 604_900,
   extra: { name: 'USDC', version: '2' },
 });
+
+const termsWith = (extra: Record<string, unknown>) => ({
+  network: caip2(),
+  usdc: network.usdc,
+  extra,
+  publicOrigin: 'http://a.test',
+});
+
+type Parts = Parameters<typeof createRemoteSettler>[1];
+/** A settler that asks no contract, and whose unsettled payments nobody counts. */
+const openSettler = (parts: Omit<Parts, 'isUsed' | 'hasCode' | 'onUnsettled'>) =>
+  createRemoteSettler({ clock, log: quiet }, { isUsed: null, hasCode: null, onUnsettled: () => {}, ...parts });
 
 /** How often the chain moved an authorization's value from its payer to the seller. Every payer here pays once. */
 async function transfersOf({ from, value }: Authorization): Promise<number> {
@@ -86,33 +98,22 @@ describe('a facilitator', () => {
     facilitator = await startLocalFacilitator(network, 'secret-token');
     const evidence = createEvidence(chain, network.usdc);
     sales = openSales(caip2(), network.usdc, (noteBroadcast) =>
-      createRemoteSettler(
-        { clock, log },
-        {
-          isUsed: null,
-          hasCode: null,
-          usedBefore: null,
-          onUnsettled: () => {},
-          client: createHttpFacilitator({
-            url: facilitator.url,
-            token: 'secret-token',
-            timeoutMs: TIMEOUT_MS,
-            network: caip2(),
-            userAgent: 'percall/test',
-          }),
-          evidence,
-          terms: {
-            network: caip2(),
-            usdc: network.usdc,
-            extra: { name: 'USDC', version: '2' },
-            publicOrigin: 'http://a.test',
-          },
-          noteBroadcast,
-          pollMs: 50,
-          watchMs: WAIT_MS,
-          stallMs: WAIT_MS,
-        },
-      ),
+      openSettler({
+        usedBefore: null,
+        client: createHttpFacilitator({
+          url: facilitator.url,
+          token: 'secret-token',
+          timeoutMs: TIMEOUT_MS,
+          network: caip2(),
+          userAgent: 'percall/test',
+        }),
+        evidence,
+        terms: termsWith({ name: 'USDC', version: '2' }),
+        noteBroadcast,
+        pollMs: 50,
+        watchMs: WAIT_MS,
+        stallMs: WAIT_MS,
+      }),
     );
   });
   afterAll(async () => {
@@ -192,23 +193,16 @@ describe('a facilitator', () => {
     facilitator.fault('refuses');
     const client = { settle: async () => ({ kind: 'refused', reason: 'insufficient_funds' }) as const };
     const evidence = createEvidence(chain, network.usdc);
-    const terms = { network: caip2(), usdc: network.usdc, extra: {}, publicOrigin: 'http://a.test' };
-    const settler = createRemoteSettler(
-      { clock, log },
-      {
-        isUsed: null,
-        hasCode: null,
-        client,
-        evidence,
-        terms,
-        pollMs: 20,
-        watchMs: 100,
-        stallMs: 100,
-        usedBefore: null,
-        onUnsettled: () => {},
-        noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
-      },
-    );
+    const settler = openSettler({
+      client,
+      evidence,
+      terms: termsWith({}),
+      pollMs: 20,
+      watchMs: 100,
+      stallMs: 100,
+      usedBefore: null,
+      noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
+    });
     const resumed = randomIntent({ authorization, fromBlock: 0, broadcast: true });
     expect(await Promise.all(settler.settle([resumed]))).toEqual([{ kind: 'unknown' }]);
     const fresh = randomIntent({ authorization, fromBlock: 0 });
@@ -238,24 +232,17 @@ describe('the Gateway', () => {
     });
     const client = createGatewayClient({ upstream, url: gateway.url, token: null, network: caip2() });
     const evidence = createGatewayEvidence(client, caip2(), clock);
-    const terms = { network: caip2(), usdc: network.usdc, extra: gatewayExtra(WALLET), publicOrigin: 'http://a.test' };
     sales = openSales(caip2(), WALLET, (noteBroadcast) =>
-      createRemoteSettler(
-        { clock, log },
-        {
-          isUsed: null,
-          hasCode: null,
-          client,
-          evidence,
-          terms,
-          noteBroadcast,
-          usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
-          onUnsettled: () => {},
-          pollMs: 50,
-          watchMs: WAIT_MS,
-          stallMs: WAIT_MS,
-        },
-      ),
+      openSettler({
+        client,
+        evidence,
+        terms: termsWith(gatewayExtra(WALLET)),
+        noteBroadcast,
+        usedBefore: async ({ authorization }) => ((await evidence.isUsed(authorization)) ? ALREADY_USED : null),
+        pollMs: 50,
+        watchMs: WAIT_MS,
+        stallMs: WAIT_MS,
+      }),
     );
     // A third party's transfer, which must not count as ours.
     gateway.deposit(thirdParty.address, 1000n);

@@ -16,12 +16,12 @@ import { createChannelStage } from '../../support/channels/channel-contract.ts';
 import { scheme } from '../../support/channels/channel-payment.ts';
 import { DEPOSIT, NETWORK, openClaimsBed } from '../../support/channels/claims-bed.ts';
 import { channelState, channelTerms, voucherSale } from '../../support/ledger/channel-rows.ts';
+import { quiet } from '../../support/quiet.ts';
 import { until } from '../../support/service/workers.ts';
 
 // Withdrawals from payment channels are beaten: the real ledger, the real relayer, the contract on a real node.
 
 const DELAY = 900;
-const log = { info: () => {}, warn: () => {}, error: () => {} };
 let network: EmbeddedNetwork;
 let stage: ReturnType<typeof createChannelStage>;
 beforeAll(async () => {
@@ -81,7 +81,7 @@ function openSettler() {
       probe: async () => ({ ok: true }),
       metrics: undefined,
       clock: systemClock,
-      log,
+      log: quiet,
     },
     {
       noteBroadcast: async () => new Set(),
@@ -102,7 +102,7 @@ function openWatch(clock = systemClock) {
     network: NETWORK,
     withdrawDelaySeconds: DELAY,
     clock,
-    log,
+    log: quiet,
   });
 }
 

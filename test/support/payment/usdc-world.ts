@@ -21,6 +21,7 @@ import { RpcFault } from '../chain/rpc-server.ts';
 import { openMemoryLedger } from '../ledger/fresh-ledger.ts';
 import { sale } from '../ledger/ledger-rows.ts';
 import { openMemory } from '../ledger/memory-ledger.ts';
+import { quiet } from '../quiet.ts';
 import { moodyEndpoint } from '../service/moody-endpoint.ts';
 import { watchedUpstreams } from '../upstream/watched-upstreams.ts';
 import { signForGateway } from '../usdc/gateway-payment.ts';
@@ -52,7 +53,6 @@ const CONFIG = {
   settleWaitMs: SETTLE_MS,
   receiptPollMs: 10,
 };
-const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 /** A payment as its client presents it, with what was signed. */
 type Signed = Credential & { readonly authorization: Authorization };
@@ -98,7 +98,7 @@ function openKit() {
     refuses: () => says.payerRefused ?? null,
     refusesCode: () => says.codeRefused ?? null,
   };
-  return { db, stores, clock, asked, ledger, says, status, log: silent };
+  return { db, stores, clock, asked, ledger, says, status, log: quiet };
 }
 
 type Kit = ReturnType<typeof openKit>;
@@ -115,7 +115,7 @@ function openSale(
     asked.push('settle');
     return intents.map(relay);
   };
-  const rows = createSettleRows({ clock, log: silent }, ledger, () => settler, waitMs);
+  const rows = createSettleRows({ clock, log: quiet }, ledger, () => settler, waitMs);
   const rail = open(
     createSales({
       ledger,
@@ -124,7 +124,7 @@ function openSale(
       unknown: createUnknownPayments({ ledger, limits: { payer: 0, client: 0 }, clock }),
       clock,
       network: NETWORK,
-      log: silent,
+      log: quiet,
     }),
   );
   const { contract } = rail;
@@ -285,7 +285,7 @@ export async function openGatewaySale({ handlerTimeoutMs = HANDLER_MS, waitMs = 
     token: { check: async () => true },
     transfers: stores.transfers,
     outgoing: { upstreams: watchedUpstreams(upstreams, (name) => asked.push(name)) },
-    log: { ...silent, error: (detail: object) => void alerts.push(detail) },
+    log: { ...quiet, error: (detail: object) => void alerts.push(detail) },
   };
   const opened = (sold: SaleContext) => openGatewayRail({ ...needs, sales: sold } as never, kit.status);
   const sales = openSale(kit, opened, waitMs, async () => ({ kind: 'unknown' }));

@@ -11,13 +11,13 @@ import { hashAuthorization } from '../../../src/payment/usdc/authorization.ts';
 import type { Payment } from '../../../src/store/ports/payments.ts';
 import { gathered } from '../gathered.ts';
 import { openTestLedger, storesOf } from '../ledger/fresh-ledger.ts';
+import { quiet } from '../quiet.ts';
 
 /** A client's time-out in these suites, in milliseconds. A buyer is held a little longer. */
 export const TIMEOUT_MS = 600;
 export const WAIT_MS = 900;
 
 const BODY = Buffer.from('{"sold":true}');
-const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 type NoteBroadcast = (entries: { id: string; transaction: Uint8Array }[]) => Promise<ReadonlySet<string>>;
 
@@ -30,7 +30,7 @@ export function openSales(network: string, contract: `0x${string}`, makeSettler:
   const limits = { storeBytes: 1e9, keepSeconds: 900, maxDeliveries: 5, maxOpen: 0 };
   const ledger = createLedger({ store, clock, bootId: 'this', ...limits });
   const settler = makeSettler(ledger.noteBroadcast);
-  const rows = createSettleRows({ clock, log: silent }, ledger, () => settler, WAIT_MS);
+  const rows = createSettleRows({ clock, log: quiet }, ledger, () => settler, WAIT_MS);
   // Ids of the sales under way. As in the service, a reconciliation leaves their rows alone: it would release a reservation.
   const selling = new Set<string>();
   const reconcile = () => rows.reconcile(({ id }) => selling.has(id));

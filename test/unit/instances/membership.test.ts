@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { createMembership, type Leading } from '../../../src/instances/membership.ts';
 import type { InstancesStore, Standing } from '../../../src/store/ports/instances.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { quiet } from '../../support/quiet.ts';
 
 const NOON = Date.UTC(2026, 2, 3, 12);
 const SECOND = 1000;
@@ -39,8 +40,7 @@ function newInstance() {
     takeOver: async (dead) => void done.push(`took over ${dead.join()}`),
     report: () => null,
   };
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const membership = createMembership({ clock, log }, store, 'me');
+  const membership = createMembership({ clock, log: quiet }, store, 'me');
   /** Moves on by whole heartbeats, so that each has its turn. */
   const seconds = async (count: number) => {
     for (let at = 0; at < count; at++) {

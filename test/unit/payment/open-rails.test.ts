@@ -24,6 +24,7 @@ import { contractsOf, openRails, RAILS, type RailKit, railNames } from '../../..
 import { openClient } from '../../support/chain/client.ts';
 import { openTestLedger, storesOf } from '../../support/ledger/fresh-ledger.ts';
 import { sale, storedIntent } from '../../support/ledger/ledger-rows.ts';
+import { quiet } from '../../support/quiet.ts';
 import { type Answered, type Asked, startStandIn } from '../../support/upstream/http-stand-in.ts';
 import { signForGateway } from '../../support/usdc/gateway-payment.ts';
 import { type GatewayStandIn, startGatewayStandIn } from '../../support/usdc/gateway-stand-in.ts';
@@ -139,7 +140,6 @@ describe('the rails', () => {
     batchOf: async () => null,
     paymentsIn: async () => [],
   };
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
   const noteBroadcast = async (entries: { id: string }[]) => new Set(entries.map(({ id }) => id));
   const WELL = { unavailable: () => null, cannotSend: () => null, refuses: () => null, refusesCode: () => null };
 
@@ -161,7 +161,7 @@ describe('the rails', () => {
     const parts = {
       ...stores,
       config,
-      sales: createSales({ ledger, settling: nothing, failures, unknown, clock: systemClock, network, log }),
+      sales: createSales({ ledger, settling: nothing, failures, unknown, clock: systemClock, network, log: quiet }),
       chain: NO_CHAIN,
       wallet: key && createWallet(key, 5042),
       ledger,
@@ -173,7 +173,7 @@ describe('the rails', () => {
       check: check as unknown as ChainCheck,
       token,
       clock: systemClock,
-      log,
+      log: quiet,
       balanceContracts: contractsOf(config, 'takesFromBalance'),
       contracts: createContractBudget(systemClock),
     } satisfies RailKit;

@@ -13,6 +13,7 @@ import {
 } from '../../../../../src/payment/usdc/facilitator.ts';
 import { createRemoteSettler } from '../../../../../src/payment/usdc/facilitator-settler.ts';
 import { createUpstreams } from '../../../../../src/upstream/client/client.ts';
+import { quiet } from '../../../../support/quiet.ts';
 import { type Answered, type Asked, startStandIn } from '../../../../support/upstream/http-stand-in.ts';
 import { newKey, plainRequirement, signAuthorization, USDC } from '../../../../support/usdc/payments.ts';
 import { openSales } from '../../../../support/usdc/remote-sales.ts';
@@ -23,7 +24,6 @@ const ID = '0123456789abcdef0123456789abcdef';
 const HASH = `0x${'ab'.repeat(32)}`;
 const TOKEN = 'live:token:42';
 const signal = new AbortController().signal;
-const silent = { info: () => {}, warn: () => {}, error: () => {} };
 const seller = newKey();
 const requirement = plainRequirement(seller.address);
 const terms = { network: NETWORK, usdc: USDC, extra: requirement.extra, publicOrigin: 'https://a.test' } as const;
@@ -355,7 +355,7 @@ describe('a payment that is handed over', () => {
     });
   /** No chain answers. */
   const evidence = { lookup: async (): Promise<{ kind: 'unknown' }> => ({ kind: 'unknown' }) };
-  const common = { clock: systemClock, log: silent };
+  const common = { clock: systemClock, log: quiet };
   const timing = { pollMs: 10, watchMs: 50, stallMs: 1000 };
   const plain = { usedBefore: null, onUnsettled: () => {} };
 

@@ -15,6 +15,7 @@ import { NOTHING_SPENT, type Spending } from '../../../../../src/store/ports/sto
 import { openClient } from '../../../../support/chain/client.ts';
 import { openTestLedger, storesOf } from '../../../../support/ledger/fresh-ledger.ts';
 import { createManualClock } from '../../../../support/manual-clock.ts';
+import { quiet } from '../../../../support/quiet.ts';
 import { addMempool } from '../../../../support/usdc/mempool.ts';
 import { USDC } from '../../../../support/usdc/payments.ts';
 import { randomIntent, startTokenNode } from '../../../../support/usdc/token-node.ts';
@@ -66,16 +67,15 @@ async function bench({
   const chain = openClient({ rpcUrls: [node.server.url], chainId: 5042, timeoutMs: 60_000 });
   const wallet = createWallet(PRIVATE_KEY, 5042);
   const registry = new Registry();
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
   const relayer = openRelayer({
     config: loadConfig({ ...ENV, ...env }),
     chain,
     wallet,
     spending,
     clock,
-    log,
+    log: quiet,
     incomeToday: async () => income,
-    token: createTokenWatch({ chain, usdc: USDC, payTo: USDC, sender: () => USDC, clock, log }),
+    token: createTokenWatch({ chain, usdc: USDC, payTo: USDC, sender: () => USDC, clock, log: quiet }),
     check: createChainCheck(chain, USDC, () => wallet.address),
     evidence: createEvidence(chain, USDC),
     noteBroadcast: async (entries) => new Set(entries.map(({ id }) => id)),
